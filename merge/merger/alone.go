@@ -20,7 +20,11 @@ func (l *line) suspect(chain []train.ID) (train.ID, bool) {
 		if i == len(chain)-1 {
 			break
 		}
-		res, ok := l.trees.get(step{parent, id})
+		e := l.records[id]
+		if e == nil {
+			return "", false
+		}
+		res, ok := l.trees.get(step{parent, id, e.record.Head})
 		if !ok {
 			return "", false
 		}

@@ -43,6 +43,12 @@ type Files interface {
 	Tree(ctx context.Context, commit string) (string, error)
 	// Kind returns what an object is, such as "commit", and "" for one that is not there.
 	Kind(ctx context.Context, id string) (string, error)
+	// Base returns the best common ancestor of two commits, and "" if there is none.
+	Base(ctx context.Context, a, b string) (string, error)
+	// Contains reports whether a commit is another one, or descends from it.
+	Contains(ctx context.Context, commit, ancestor string) (bool, error)
+	// Diff returns the changes of files between two commits, as a patch.
+	Diff(ctx context.Context, from, to string, paths []string) (string, error)
 }
 
 // Repository is Files of a git directory.
@@ -82,6 +88,40 @@ func (r *Repository) Kind(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(out), nil
+}
+
+// Base returns the best common ancestor of two commits, and "" if there is none.
+func (r *Repository) Base(ctx context.Context, a, b string) (string, error) {
+	out, err := r.ask(ctx, "merge-base", a, b)
+	return strings.TrimSpace(string(out.Out)), err
+}
+
+// Contains reports whether a commit is another one, or descends from it.
+func (r *Repository) Contains(ctx context.Context, commit, ancestor string) (bool, error) {
+	out, err := r.ask(ctx, "merge-base", ancestor, commit, "--is-ancestor")
+	return err == nil && out.Exit == 0, err
+}
+
+// ask runs a command about two commits that answers no with exit code 1.
+func (r *Repository) ask(ctx context.Context, command, a, b string, options ...string) (git.Result, error) {
+	for _, id := range []string{a, b} {
+		if err := git.CheckObject(id); err != nil {
+			return git.Result{}, err
+		}
+	}
+	args := append(append([]string{command}, options...), "--end-of-options", a, b)
+	return r.Git.Run(ctx, git.Call{Args: args, Answers: []int{1}})
+}
+
+// Diff returns the changes of files between two commits, as a patch.
+func (r *Repository) Diff(ctx context.Context, from, to string, paths []string) (string, error) {
+	for _, id := range []string{from, to} {
+		if err := git.CheckObject(id); err != nil {
+			return "", err
+		}
+	}
+	args := []string{"diff", "--no-ext-diff", "--no-textconv", "--end-of-options", from, to, "--"}
+	return r.Git.Output(ctx, append(args, paths...)...)
 }
 
 // refusal returns why a submission cannot land, or nil if the error is another one.

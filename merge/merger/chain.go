@@ -10,10 +10,11 @@ import (
 	"github.com/interlockdev/interlock/merge/train"
 )
 
-// step is one merge: a submission onto a commit.
+// step is one merge: a submission with a head onto a commit.
 type step struct {
 	parent string
 	id     train.ID
+	head   string
 }
 
 // stepResult is what a merge has made: a landing, or why there is none.
@@ -50,7 +51,7 @@ func (l *line) chain(ctx context.Context, ids []train.ID) (t tip, clean bool, er
 
 // merged merges a submission onto a commit, or remembers it.
 func (l *line) merged(ctx context.Context, parent string, id train.ID, number uint64) (stepResult, error) {
-	at := step{parent, id}
+	at := step{parent, id, l.records[id].record.Head}
 	if res, ok := l.trees.get(at); ok {
 		return res, nil
 	}

@@ -121,6 +121,12 @@ type Record struct {
 	Agent     string `json:"agent,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Purpose   string `json:"purpose,omitempty"`
+	// Resolving is set while a resolver has a conflict of it, and Resolutions counts the conflicts that resolvers have
+	// resolved. Resolved is the last one; its commit is Head. Unresolved is why a resolver had no result.
+	Resolving   *Resolving `json:"resolving,omitempty"`
+	Resolutions int        `json:"resolutions,omitempty"`
+	Resolved    *Resolved  `json:"resolved,omitempty"`
+	Unresolved  string     `json:"unresolved,omitempty"`
 	// Clashes are submissions that were in line when this one came, and conflict with it, the nearest ahead first. It
 	// is a forecast: any of them may have left the line since.
 	Clashes []Clash `json:"clashes,omitempty"`
@@ -175,6 +181,8 @@ type Landing struct {
 	// Paths are the changed paths, at most 200. More has the number of the others.
 	Paths []string `json:"paths,omitempty"`
 	More  int      `json:"more_paths,omitempty"`
+	// Resolved is set if a resolver merged the submission with the target first.
+	Resolved *Resolved `json:"resolved,omitempty"`
 	// Renamed are new files that have another number than in the submission.
 	Renamed []sequence.Rename `json:"renamed,omitempty"`
 	// Apart is set if this tree was not checked, because another lane has landed before it.

@@ -29,6 +29,7 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 	staged := &Staged{Old: l.target.Head, New: l.target.Head}
 	results := make([]*Outcome, len(outcomes))
 	var chain []train.ID
+	resolve := map[train.ID]bool{}
 	for i, o := range outcomes {
 		e := l.records[o.ID]
 		against := &Against{l.target.Sequence + uint64(len(chain)), staged.New}
@@ -47,6 +48,10 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 			return nil
 		case res.refused():
 			results[i] = l.returned(e, res, against)
+			if l.resolvable(e, &res) {
+				resolve[o.ID] = true
+				continue
+			}
 			staged.Returns = append(staged.Returns, results[i])
 		case o.Reason == train.Conflicts:
 			return fmt.Errorf("submission %s conflicts, and merges onto %s", e.record.ID, staged.New)
@@ -55,7 +60,7 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 				Sequence: res.landing.Sequence, Submission: e.record.ID, Task: e.record.Task, Commit: res.landing.Commit,
 				Tree: res.landing.Tree, Parent: res.landing.Parent, Profile: res.landing.Profile,
 				Agent: e.record.Agent, Purpose: e.record.Purpose, Paths: res.landing.Paths, Renamed: res.landing.Renamed,
-				Apart: o.Apart, Principal: e.record.Principal, Checks: l.Checks,
+				Apart: o.Apart, Resolved: e.record.Resolved, Principal: e.record.Principal, Checks: l.Checks,
 				Admitted: e.record.Admitted * 1000, At: time.Now().UnixMilli(),
 			}
 			if landing.More = max(0, len(landing.Paths)-maxNamedPaths); landing.More > 0 {
@@ -78,8 +83,14 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 	}
 	for i, o := range outcomes {
 		e := l.records[o.ID]
-		delete(l.records, o.ID)
 		l.train.Settle(o)
+		if resolve[o.ID] {
+			if err := l.resolve(ctx, o.ID, results[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		delete(l.records, o.ID)
 		e.reply <- reply{done: client.Done{Result: results[i]}}
 		l.Log.Info(string(results[i].Code), "submission", e.record.ID, "reason", string(results[i].Reason))
 	}
@@ -129,7 +140,10 @@ const (
 
 // write carries out the three steps of a landing. The first one fails unless the leases are held.
 func (l *line) write(ctx context.Context, s *Staged, leases []interlock.LeaseID) error {
-	if len(s.Landings) == 0 {
+	switch {
+	case len(s.Landings) == 0 && len(s.Returns) == 0:
+		return nil // all go to a resolver
+	case len(s.Landings) == 0:
 		return l.finish(ctx, s)
 	}
 	next := l.target

@@ -83,7 +83,7 @@ func TestLeaseFromSubmitToLanding(t *testing.T) {
 		}
 	}
 	without := r.result(r.submit(Submission{ID: "none", Head: r.commit(r.begin, files{"migrations/x": "x\n"})}))
-	if without.Reason != WhyPolicy || !strings.Contains(without.Message, "--claim "+string(migrationsKey)) {
+	if without.Reason != WhyPolicy || !strings.Contains(without.Message, "--key "+string(migrationsKey)) {
 		t.Errorf("without the lease: %+v", without)
 	}
 	a := Submission{ID: "a", Head: r.commit(r.begin, files{"migrations/a": "a\n"})}

@@ -202,6 +202,7 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		s.ID = key
 		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
 		r.Admitted, r.Purpose = now, task.Purpose
+		r.Resolving, r.Resolutions, r.Resolved, r.Unresolved = nil, 0, nil, ""
 		var why string
 		if e.paths, why, err = l.unfit(ctx, &r); err != nil {
 			return err
@@ -218,9 +219,18 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 	}
 	e.record = r
 	l.records[id] = e
-	l.train.Add(train.Submission{ID: id, Place: r.Place, Impacts: r.Impacts})
 	l.Log.Info("in line", "submission", r.ID, "place", r.Place)
+	if r.Resolving != nil { // by an earlier merger
+		l.awaitResolver(ctx, id)
+	} else {
+		l.enter(id, e)
+	}
 	return nil
+}
+
+// enter lets the train have a submission that is in line.
+func (l *line) enter(id train.ID, e *entry) {
+	l.train.Add(train.Submission{ID: id, Place: e.record.Place, Impacts: e.record.Impacts})
 }
 
 // unfit returns the paths that a submission touches, or why it can never land. What it finds would stop the whole

@@ -28,6 +28,11 @@ type Config struct {
 	Profile string
 	// Checks are the names of the checks that a tree must pass (default "check"), in the form of git.CheckName.
 	Checks []string
+	// Resolver is the queue that conflicts go to, as tasks with payloads of type Resolution and results of type Answer,
+	// before they are returned. Empty means that they are returned at once.
+	Resolver string
+	// ResolveWithin is how long a resolver may take, from the conflict on (default 15 min).
+	ResolveWithin time.Duration
 	// Leases demand that submissions hold keys while they are in line. Authors find the rules in the target's document.
 	Leases []LeaseRule
 	// Train sets runners, batches and lanes.
@@ -76,6 +81,7 @@ func New(c Config) (*Merger, error) {
 	c.Poll = cmp.Or(max(0, c.Poll), time.Second)
 	c.Recheck = cmp.Or(max(0, c.Recheck), time.Minute)
 	c.LockAge = cmp.Or(max(0, c.LockAge), 10*time.Second)
+	c.ResolveWithin = cmp.Or(max(0, c.ResolveWithin), 15*time.Minute)
 	c.Retry = cmp.Or(max(0, c.Retry), time.Second)
 	c.Keep = cmp.Or(max(0, c.Keep), 30*24*time.Hour)
 	if c.Log == nil {

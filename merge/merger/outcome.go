@@ -11,6 +11,13 @@ import (
 // landed is the outcome of a landing.
 func landed(name Name, landing *Landing) *Outcome {
 	text := fmt.Sprintf("Landed on %s as number %d, commit %s.", name.Target, landing.Sequence, landing.Commit)
+	if r := landing.Resolved; r != nil {
+		text += fmt.Sprintf(" It was in conflict, and a resolver merged both sides in commit %s", r.Commit)
+		if r.Note != "" {
+			text += fmt.Sprintf(": %q", r.Note)
+		}
+		text += "."
+	}
 	for _, r := range landing.Renamed {
 		text += fmt.Sprintf(" Its number was taken: %q is %q there.", r.From, r.To)
 	}
@@ -71,6 +78,9 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 	o.Message = "Your change is kept, and " + r.Cause() + "."
 	if len(authors) > 0 {
 		o.Message = fmt.Sprintf("%s It was %s.", o.Message, strings.Join(authors, ", "))
+	}
+	if e.record.Unresolved != "" {
+		o.Message += fmt.Sprintf(" A resolver did not help (%q).", e.record.Unresolved)
 	}
 	o.Message += fmt.Sprintf(" To resolve the conflict: %s, and %s.", syncFirst(&e.record), submitAgain(&e.record))
 	return o

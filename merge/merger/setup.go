@@ -45,6 +45,16 @@ func Setup(ctx context.Context, c *client.Client, name Name, checks ...string) e
 			return fmt.Errorf("pattern %s: %w", pattern.Name, err)
 		}
 	}
+	return register(ctx, c, wanted)
+}
+
+// SetupResolver registers the queue of resolvers, if it is missing.
+func SetupResolver(ctx context.Context, c *client.Client, queue string) error {
+	return register(ctx, c, []interlock.TaskQueue{{Name: queue, MaxAttempts: 1}})
+}
+
+// register registers the queues that are missing.
+func register(ctx context.Context, c *client.Client, wanted []interlock.TaskQueue) error {
 	queues, err := c.Queues(ctx)
 	if err != nil {
 		return err

@@ -229,6 +229,8 @@ func waits(ctx context.Context, c *requests, n merger.Name, e *entry) (string, e
 		return "; the queue is paused: nothing lands until `interlock merge resume`", nil
 	case e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Tasks.Running == 0:
 		return "; no merger runs: start `interlock merge serve`", nil
+	case e.Resolving != "":
+		return fmt.Sprintf("; its conflict with the target waits for a resolver, as task %s", e.Resolving), nil
 	case e.Blocker != "":
 		return fmt.Sprintf("; it waits for the lease on %s: `interlock why %s` names its holder", e.Blocker, e.Blocker), nil
 	case e.State == interlock.TaskAsking.String():

@@ -64,6 +64,8 @@ type entry struct {
 	ExpectedMS *int64 `json:"expected_ms,omitempty"`
 	// Blocker is a key that it claims and waits for.
 	Blocker string `json:"blocker,omitempty"`
+	// Resolving is the task of a resolver that has a conflict of it.
+	Resolving string `json:"resolving,omitempty"`
 	// Clashes are submissions that were in line when it came, and conflict with it.
 	Clashes []merger.Clash `json:"clashes,omitempty"`
 
@@ -100,6 +102,9 @@ func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) 
 	e.Submission, e.Tries, e.Head = record.ID, record.Tries, record.Head
 	if e.Outcome == nil {
 		e.Clashes = record.Clashes
+		if record.Resolving != nil {
+			e.Resolving = record.Resolving.Task
+		}
 	}
 	return e, &record, nil
 }

@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,14 +39,22 @@ func (r *rules) profile(ctx context.Context) (merge.Profile, error) {
 	return p, nil
 }
 
-// demands is the flags that demand something of submissions.
-type demands struct{ leases []string }
+// demands is the flags about how submissions are treated.
+type demands struct {
+	leases        []string
+	resolver      string
+	resolveWithin time.Duration
+}
 
 func (d *demands) define(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(
 		&d.leases, "lease-paths", nil,
 		"`PATHS=KEY`: a submission that touches PATHS, such as migrations/**, holds KEY while it is in line; may be repeated",
 	)
+	cmd.Flags().StringVar(
+		&d.resolver, "resolver", "", "the `queue` of agents that resolve conflicts before they are returned to their authors",
+	)
+	cli.DurationVar(cmd.Flags(), &d.resolveWithin, "resolve-within", 15*time.Minute, "how long a resolver may take")
 }
 
 func (d *demands) parse() (list []merger.LeaseRule, err error) {
@@ -59,8 +68,13 @@ func (d *demands) parse() (list []merger.LeaseRule, err error) {
 	return list, nil
 }
 
-// check asks the server whether the keys can be keys.
-func (d *demands) check(ctx context.Context, c *client.Client, list []merger.LeaseRule) error {
+// setUp registers the resolver's queue, and asks the server whether the keys can be keys.
+func (d *demands) setUp(ctx context.Context, c *client.Client, list []merger.LeaseRule) error {
+	if d.resolver != "" {
+		if err := merger.SetupResolver(ctx, c, d.resolver); err != nil {
+			return err
+		}
+	}
 	for _, r := range list {
 		if _, err := c.Document(ctx, r.Key); err != nil {
 			return fmt.Errorf("--lease-paths %s: %w", r.Key, err)

@@ -158,14 +158,14 @@ func (s *serve) run(ctx context.Context, target string) error {
 	if err := merger.Setup(ctx, c, n, names...); err != nil {
 		return err
 	}
-	if err := s.demands.check(ctx, c, leases); err != nil {
+	if err := s.demands.setUp(ctx, c, leases); err != nil {
 		return err
 	}
 	m, err := merger.New(merger.Config{
 		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: &merge.Target{Repository: repo, Ref: s.ref},
 		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
-		Leases: leases,
-		Train:  train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
+		Leases: leases, Resolver: s.resolver, ResolveWithin: s.resolveWithin,
+		Train: train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,215 @@
+package merger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/merge/train"
+)
+
+const resolvers = "resolve.web"
+
+// resolving is a merger with a queue of resolvers.
+func (r *rig) resolving(agent string) Config {
+	r.t.Helper()
+	if err := SetupResolver(r.t.Context(), r.author, resolvers); err != nil {
+		r.t.Fatal(err)
+	}
+	c := r.config(agent)
+	c.Resolver = resolvers
+	return c
+}
+
+// resolver runs an agent that answers conflicts.
+func (r *rig) resolver(answer func(p Resolution) (Answer, error)) {
+	r.t.Helper()
+	if err := SetupResolver(r.t.Context(), r.author, resolvers); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := r.hire("neutral")
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Work(ctx, client.Worker{
+			Queue: resolvers, Drain: time.Millisecond,
+			Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+				var p Resolution
+				if err := job.Decode(&p); err != nil {
+					return client.Done{}, err
+				}
+				a, err := answer(p)
+				return client.Done{Result: a}, err
+			},
+		})
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Errorf("the resolver: %v", err)
+		}
+	})
+}
+
+// join makes a commit with the files of one side, changed, and both sides as parents.
+func (r *rig) join(p Resolution, changes files) string {
+	tree := r.run("rev-parse", r.commit(p.Ours, changes)+"^{tree}")
+	id := r.run("commit-tree", tree, "-p", p.Theirs, "-p", p.Ours, "-m", "both")
+	r.run("update-ref", p.Push, id)
+	return id
+}
+
+// contest submits two changes of one line; the first one lands.
+func (r *rig) contest(second Submission) interlock.TaskID {
+	r.t.Helper()
+	first := Submission{ID: "first", Head: r.commit(r.begin, files{"README": "one\n2\nthree\n"})}
+	if o := r.result(r.submit(first)); o.Code != Landed {
+		r.t.Fatalf("%+v", o)
+	}
+	second.ID, second.Head = "second", r.commit(r.begin, files{"README": "one\nzwei\nthree\n", "mine": "m\n"})
+	return r.submit(second)
+}
+
+// A resolver gets both intents, and its commit lands in the place of the submission; the author has nothing to do.
+func TestResolver(t *testing.T) {
+	for _, style := range []Submission{{Message: "zwei"}, {Message: "zwei", Style: "squash"}} {
+		t.Run(string(style.Style), func(t *testing.T) {
+			r := newRig(t)
+			r.work(good)
+			asked := make(chan Resolution, 1)
+			r.resolver(func(p Resolution) (Answer, error) {
+				asked <- p
+				return Answer{Commit: r.join(p, files{"README": "one\n2 zwei\nthree\n", "mine": "m\n"}), Note: "kept both"}, nil
+			})
+			r.start(r.resolving("merger"))
+			if style.Style == "squash" {
+				style.Base = r.begin
+			}
+			o := r.result(r.contest(style))
+			if o.Code != Landed || o.Landing.Resolved == nil || o.Landing.Resolved.Note != "kept both" ||
+				!strings.Contains(o.Message, `"kept both"`) {
+				t.Fatalf("%+v", o)
+			}
+			if text := r.run("cat-file", "blob", "main:README"); text != "one\n2 zwei\nthree" {
+				t.Errorf("README is %q", text)
+			}
+			p := <-asked
+			if p.Author.Agent != "author" || p.Author.Purpose != "change second" || p.Author.Message != "zwei" ||
+				len(p.Landed) != 1 || p.Landed[0].Purpose != "change first" || p.Landed[0].Sequence != 1 ||
+				!strings.Contains(p.OursDiff, "+2") || !strings.Contains(p.TheirsDiff, "+zwei") ||
+				strings.Contains(p.TheirsDiff, "mine") || !strings.Contains(p.Conflicts[0].Hunks, "zwei") || p.Base != r.begin {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+// An answer that is none, of each kind, returns the conflict to its author, as without a resolver.
+func TestResolverDoesNotHelp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(r *rig, p Resolution) (Answer, error)
+		want   string
+	}{
+		"it gives up": {func(*rig, Resolution) (Answer, error) {
+			return Answer{}, errors.New("both are wrong")
+		}, "both are wrong"},
+		"no commit": {func(*rig, Resolution) (Answer, error) { return Answer{Commit: "HEAD"}, nil }, "names no commit"},
+		"not pushed": {func(*rig, Resolution) (Answer, error) {
+			return Answer{Commit: strings.Repeat("1", 40)}, nil
+		}, "has no commit"},
+		"one side only": {func(_ *rig, p Resolution) (Answer, error) {
+			return Answer{Commit: p.Theirs}, nil
+		}, "does not descend"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.work(good)
+			r.resolver(func(p Resolution) (Answer, error) { return c.answer(r, p) })
+			r.start(r.resolving("merger"))
+			o := r.result(r.contest(Submission{}))
+			if o.Code != Returned || o.Reason != WhyConflict || o.Tries != 1 || !strings.Contains(o.Message, c.want) {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
+// Without a resolver at work the conflict is returned in time, and meanwhile others land.
+func TestResolverInTime(t *testing.T) {
+	r := newRig(t)
+	r.work(good)
+	c := r.resolving("merger")
+	c.ResolveWithin = 500 * time.Millisecond
+	r.start(c)
+	second := r.contest(Submission{})
+	other := r.result(r.submit(Submission{ID: "other", Head: r.commit(r.begin, files{"other": "o\n"})}))
+	if o := r.result(second); other.Code != Landed || o.Reason != WhyConflict {
+		t.Errorf("%+v, then %+v", other, o)
+	}
+}
+
+// A result that conflicts with what has landed meanwhile goes to a resolver again, three times at most.
+func TestResolverTriesThreeTimes(t *testing.T) {
+	r := newRig(t)
+	r.work(good)
+	tries := 0
+	var stop func() error
+	r.resolver(func(p Resolution) (Answer, error) {
+		tries++
+		a := Answer{Commit: r.join(p, files{"README": "one\nboth " + string(rune('0'+tries)) + "\nthree\n"})}
+		// The target changes the line once more, before the result is back.
+		next := r.commit(p.Ours, files{"README": "one\n" + a.Commit + "\nthree\n"})
+		if o := r.result(r.submit(Submission{ID: "next-" + string(rune('0'+tries)), Head: next})); o.Code != Landed {
+			t.Errorf("%+v", o)
+		}
+		return a, nil
+	})
+	stop = r.start(r.resolving("merger"))
+	if o := r.result(r.contest(Submission{})); o.Reason != WhyConflict || o.Tries != 1 || tries != maxResolutions {
+		t.Errorf("after %d tries: %+v", tries, o)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A merger that takes over waits for the resolver that the one before has asked.
+func TestResolverOutlivesTheMerger(t *testing.T) {
+	r := newRig(t)
+	r.work(good)
+	asked, goOn := make(chan struct{}, 10), make(chan struct{})
+	r.resolver(func(p Resolution) (Answer, error) {
+		asked <- struct{}{}
+		<-goOn
+		return Answer{Commit: r.join(p, files{"README": "one\nboth\nthree\n"})}, nil
+	})
+	stop := r.start(r.resolving("merger"))
+	second := r.contest(Submission{})
+	<-asked
+	for { // the record has the task
+		var record Record
+		if _, err := read(t.Context(), r.author, web.RecordKey("second"), &record); err != nil {
+			t.Fatal(err)
+		}
+		if record.Resolving != nil {
+			break
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	c := r.resolving("second-merger")
+	c.Train = train.Config{Runners: 1}
+	r.start(c)
+	close(goOn)
+	if o := r.result(second); o.Code != Landed || o.Landing.Resolved == nil {
+		t.Errorf("%+v", o)
+	}
+	if len(asked) != 0 {
+		t.Errorf("%d more tasks for resolvers", len(asked))
+	}
+}
