@@ -79,8 +79,9 @@ func (r *rig) endSession(id string) {
 
 // TestKilledMerger kills a merger's process with SIGKILL at system calls that change something, from the seat to the
 // end: in turn alone, so that its git goes on beside the next merger; with its git; and not at all, but it is stopped
-// until its session has ended, and goes on beside the next merger. The next merger ends what is there. All outcomes are those that they would have been, each submission lands once, and each commit is
-// the function of the records that it always is.
+// until its session has ended, and goes on beside the next merger. The next merger ends what is there. All outcomes are
+// those that they would have been, each submission lands once, and each commit is the function of the records that it
+// always is.
 func TestKilledMerger(t *testing.T) {
 	var calls int
 	if !t.Run("whole", func(t *testing.T) { calls = killedRun(t, 0, "") }) {

@@ -138,7 +138,7 @@ func (r *rig) submit(s Submission) interlock.TaskID {
 // result waits for a submission's outcome.
 func (r *rig) result(id interlock.TaskID) Outcome {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
 	task, err := r.author.Await(ctx, id)
 	if err != nil {

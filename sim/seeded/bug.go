@@ -70,9 +70,9 @@ func Bugs() ([]Bug, error) {
 func (b *Bug) Room() string { return path.Dir(b.File) }
 
 // promises are the guarantees besides the numbered invariants: that every request makes
-// progress, the law of a journal, the rights of callers, and the contract of the APIs and the
-// wire.
-const promises = "liveness|journal|rights|interface"
+// progress, the law of a journal, the rights of callers, the contract of the APIs and the wire,
+// and that no work in a workspace is lost.
+const promises = "liveness|journal|rights|interface|workspaces"
 
 var invariants = regexp.MustCompile(`^(I([1-9]|1[0-9]|20)|` + promises + `)( (I([1-9]|1[0-9]|20)|` + promises + `))*$`)
 

@@ -58,6 +58,12 @@ var finders = []finder{
 	{name: "train", folder: "merge/train", args: suite()},
 	{name: "sequence", folder: "merge/sequence", args: suite()},
 	{name: "merge", folder: "merge", args: suite()},
+	{name: "merger", folder: "merge/merger", args: suite("-test.skip=^TestKilledMerger$")},
+	{name: "workspace", folder: "workspace", args: suite()},
+	{
+		name: "sandbox", folder: "workspace/sandbox",
+		args: suite("-test.run=^(TestOwnTree|TestHidden|TestPaths|TestOutsideProcess)$"),
+	},
 	{name: "remote", folder: "journal/remote", args: suite()},
 	{
 		name: "etcd", folder: "journal/etcdjournal/etcdtest",
