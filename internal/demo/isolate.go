@@ -28,6 +28,8 @@ import (
 //	submit      ───► merged in a fixed order, the merged tree is built
 //	            ◄─── landed
 //	            ◄─── returned: conflict, or the build fails: sync, decide again, submit again
+//
+// Where PostgreSQL is installed, two more agents migrate a database in both ways (isolate_migration.go).
 
 // isolateRun is one run of all agents: all push, or each submits from a workspace.
 type isolateRun struct {
@@ -36,6 +38,7 @@ type isolateRun struct {
 	origin string // the bare repository
 	think  time.Duration
 	began  time.Time
+	more   []string // variables of all programs
 
 	mu     sync.Mutex // guards the fields below
 	told   []moment
@@ -180,6 +183,7 @@ func (r *isolateRun) output(agent, dir, name string, args ...string) (string, er
 		"GIT_AUTHOR_NAME="+agent, "GIT_AUTHOR_EMAIL="+agent+"@localhost", "GIT_COMMITTER_NAME="+agent,
 		"GIT_COMMITTER_EMAIL="+agent+"@localhost",
 	)
+	cmd.Env = append(cmd.Env, r.more...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

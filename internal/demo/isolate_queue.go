@@ -23,15 +23,15 @@ type queue struct {
 	binary, server, streams string
 }
 
-// startMerger runs interlock merge serve until the context ends.
-func (q *queue) startMerger(ctx context.Context) (stop func() error, err error) {
+// startMerger runs interlock merge serve for a target, with one check, until the context ends.
+func (q *queue) startMerger(ctx context.Context, target, check string, runners int) (stop func() error, err error) {
 	log, err := os.OpenFile(filepath.Join(q.dir, "merge.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(
-		ctx, q.binary, "merge", "serve", "shop/main", "--repo", q.origin, "--runners", "4",
-		"--max-tries", fmt.Sprint(maxReturns), "--check", "build="+shellQuote(q.binary)+" demo build", "--agent", "merger",
+		ctx, q.binary, "merge", "serve", target, "--repo", q.origin, "--runners", fmt.Sprint(runners),
+		"--max-tries", fmt.Sprint(maxReturns), "--check", check, "--agent", "merger",
 	)
 	cmd.Env = q.env("merger")
 	cmd.Stderr = log
@@ -73,11 +73,11 @@ func (q *queue) startMerger(ctx context.Context) (stop func() error, err error) 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func (q *queue) env(agent string) []string {
-	return append(
+	return append(append(
 		os.Environ(), "INTERLOCK_URL="+q.server, "INTERLOCK_GRPC="+q.streams, "INTERLOCK_AGENT="+agent,
 		"INTERLOCK_WORKSPACES="+filepath.Join(q.dir, "workspaces"),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
-	)
+	), q.more...)
 }
 
 // interlock runs a command of an agent, and returns its output and its exit code.

@@ -17,8 +17,9 @@ type isolateResults struct {
 	Push   isolateResult `json:"direct_pushes"`
 	Queue  isolateResult `json:"merge_queue"`
 	// Verified is what merge verify printed.
-	Verified string   `json:"verified"`
-	Problems []string `json:"problems,omitempty"`
+	Verified  string          `json:"verified"`
+	Migration migrationResult `json:"migrations"`
+	Problems  []string        `json:"problems,omitempty"`
 }
 
 // Isolate plays the scene and prints what was lost. It returns an error that is ErrClaim when a change is lost or a
@@ -61,7 +62,7 @@ func Isolate(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	q := &queue{isolateRun: run, binary: cfg.Binary, server: "http://" + server.HTTP, streams: server.GRPC}
-	stop, err := q.startMerger(ctx)
+	stop, err := q.startMerger(ctx, "shop/main", "build="+shellQuote(cfg.Binary)+" demo build", 4)
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,9 @@ func Isolate(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	result.Queue = q.result
+	if result.Migration, err = q.migrate(filepath.Join(dir, "migrations")); err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
 	return result.conclude(cfg, push, run)
 }
 
@@ -87,6 +91,7 @@ func (r *isolateResults) conclude(cfg Config, push, queue *isolateRun) error {
 			"with the merge queue, %d changes were lost and %d commits do not build", r.Queue.Lost, r.Queue.Red,
 		))
 	}
+	r.Problems = append(r.Problems, r.Migration.problems()...)
 	if cfg.JSON {
 		encoder := json.NewEncoder(cfg.Out)
 		encoder.SetIndent("", "  ")
@@ -138,7 +143,9 @@ func (r *isolateResults) tell(cfg Config, push, queue *isolateRun) {
 	})
 	row("changes returned and decided again", func(c isolateResult) string { return fmt.Sprint(c.Returned) })
 	row("all done after", func(c isolateResult) string { return seconds(c.TookMS) })
-	fmt.Fprintf(cfg.Out, "\n%s\n\n", r.Verified)
+	fmt.Fprintf(cfg.Out, "\n%s\n", r.Verified)
+	r.Migration.tell(cfg.Out)
+	fmt.Fprintln(cfg.Out)
 	fmt.Fprint(cfg.Out, `No agent knew of another one. In a conflict the first run keeps the version of the agent that
 resolves it; in the second one the author gets the change back, with what landed meanwhile.
 docs/workspaces.md and docs/merge.md show the commands.

@@ -69,7 +69,7 @@ func TestIsolatePush(t *testing.T) {
 
 // With workspaces and a merge queue no change is lost and every commit builds.
 func TestIsolate(t *testing.T) {
-	tools.Need(t, "git")
+	tools.Need(t, "git", "postgres", "psql")
 	var out bytes.Buffer
 	cfg := Config{Out: &out, JSON: true, Dir: t.TempDir(), Binary: launchtest.Binary(t), Speed: 20}
 	if err := Isolate(t.Context(), cfg); err != nil {
@@ -89,11 +89,38 @@ func TestIsolate(t *testing.T) {
 	if !strings.HasPrefix(r.Verified, "20 landings, 20 as computed again") {
 		t.Errorf("merge verify: %s", r.Verified)
 	}
+	if m := r.Migration; m.Skipped != "" || m.PushLost != 1 || m.QueueLost != 0 || !m.Untouched ||
+		!strings.Contains(m.Returned, "number 0042 is taken by 0042_email.sql; 0043 is free") {
+		t.Errorf("migrations: %+v", m)
+	}
+}
+
+// The part with migrations tells in a line that it was left out, and complains of what it did not show.
+func TestMigrationTellsItsStory(t *testing.T) {
+	for _, c := range []struct {
+		result   migrationResult
+		want     string
+		problems int
+	}{
+		{migrationResult{Skipped: "PostgreSQL is not installed"}, "left out, PostgreSQL is not installed", 0},
+		{migrationResult{Migrations: 2, PushLost: 1, Returned: "taken", Untouched: true}, "1 of 2", 0},
+		{migrationResult{Migrations: 2, PushLost: 1, Returned: "taken"}, "was changed", 1},
+		{migrationResult{Migrations: 2, QueueLost: 2, Returned: "taken", Untouched: true}, "2 of 2", 2},
+		{migrationResult{Migrations: 2, PushLost: 1, Untouched: true}, "is as it was", 1},
+	} {
+		var out bytes.Buffer
+		c.result.tell(&out)
+		if list := c.result.problems(); !strings.Contains(out.String(), c.want) || len(list) != c.problems {
+			t.Errorf("%+v: %q in\n%s", c.result, list, out.String())
+		}
+	}
 }
 
 func TestIsolateTellsItsStory(t *testing.T) {
 	var out bytes.Buffer
 	r := isolateResults{
+		Migration: migrationResult{Skipped: "there is none"},
+
 		Push:  isolateResult{Changes: 20, Lost: 3, Commits: 20, Red: 4},
 		Queue: isolateResult{Changes: 20, Lost: 1, Commits: 20},
 	}

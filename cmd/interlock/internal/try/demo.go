@@ -118,7 +118,11 @@ that do not build and the time are shown side by side; then "merge verify" compu
 landings again. The command fails if a change is lost or a commit does not build with the
 merge queue.
 
-It starts a server of its own for the time of the scene, and needs git.`,
+Where PostgreSQL is installed, two more agents write migration 0042 for one database, in both
+ways: the tool skips the second one without a word, or the merge queue returns it with the free
+number. Checks and workspaces migrate copies of the database.
+
+It starts servers of its own for the time of the scene, and needs git.`,
 		Example: `  interlock demo isolate
   interlock demo isolate --dir ./isolate -o json`,
 	})
