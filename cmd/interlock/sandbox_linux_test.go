@@ -24,6 +24,12 @@ func TestSandboxScript(t *testing.T) {
 	runToolScript(newRig(t), "testdata/tools/sandbox.txt")
 }
 
+func TestChecksInSandbox(t *testing.T) {
+	t.Parallel()
+	tools.Need(t, "bwrap")
+	runToolScript(newRig(t), "testdata/tools/checks.txt")
+}
+
 // A command in a sandbox has the terminal as any other: Ctrl-C ends it, Ctrl-Z stops it together with interlock until
 // fg, and a shell inside has job control of its own.
 func TestSandboxOnATerminal(t *testing.T) {

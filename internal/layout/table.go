@@ -157,8 +157,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/effect",
 		local: []string{
-			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/view", "internal/api",
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/confine", "cmd/interlock/internal/job",
+			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/api",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -228,8 +228,9 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/merge",
 		local: []string{
-			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/job", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/view", "internal/api", "internal/git", "merge", "workspace/sandbox",
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/confine", "cmd/interlock/internal/job",
+			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/api", "internal/git", "merge",
+			"workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -312,9 +313,15 @@ var table = []rule{
 	{folder: "workspace/database", remote: []string{"github.com/jackc/pgx/v5/pgconn"}},
 	{folder: "workspace/sandbox", remote: []string{"golang.org/x/sys/unix"}},
 	{
+		folder: "cmd/interlock/internal/confine",
+		local:  []string{"cmd/interlock/internal/cli", "workspace/sandbox"},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/workspace",
 		local: []string{
-			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli", "cmd/interlock/internal/link",
+			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli",
+			"cmd/interlock/internal/confine", "cmd/interlock/internal/link",
 			"cmd/interlock/internal/run", "cmd/interlock/internal/settings", "hook/place", "internal/api", "merge",
 			"workspace", "workspace/database", "workspace/sandbox",
 		},

@@ -15,15 +15,18 @@ import (
 
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/internal/git"
 	"github.com/interlockdev/interlock/merge/merger"
+	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
 // runner runs one check's command on the trees that the merger wants checked.
 type runner struct {
 	repo    git.Repository
 	command string
+	box     *confine.Flags // nil: no sandbox
 	log     *slog.Logger
 }
 
@@ -97,11 +100,22 @@ func (r *runner) run(ctx context.Context, c *merger.Check, dir, tree string) (re
 		return "", err
 	}
 	defer out.Close()
-	result, err := (&job.Job{
+	j := &job.Job{
 		Path: shell, Argv: []string{"sh", "-c", `cd "$INTERLOCK_CHECKOUT" && eval "$INTERLOCK_COMMAND"`},
 		Env: r.environment(c, tree), Files: []*os.File{nothing, out, out}, KillAfter: killAfter, Lost: ctx.Done(),
 		Background: true,
-	}).Run()
+	}
+	end := func() error { return nil }
+	if r.box != nil {
+		s, err := box(r.box, j.Argv, j.Env, tree)
+		if err != nil {
+			return "", err
+		}
+		j.Path, j.Argv, j.Env, j.Started = s.Path(), s.Args(), s.Environ(), s.Started
+		j.Files, end = s.Files(nothing, out, out), s.Close
+	}
+	result, err := j.Run()
+	err = errors.Join(err, end())
 	report = tail(out)
 	switch {
 	case err != nil:
@@ -112,6 +126,37 @@ func (r *runner) run(ctx context.Context, c *merger.Check, dir, tree string) (re
 		return report, fmt.Errorf("exit code %d", result.Code())
 	}
 	return report, nil
+}
+
+// box makes the sandbox of a check: it can write to its tree, and has no network of the machine unless that was asked.
+func box(flags *confine.Flags, argv, env []string, tree string) (*sandbox.Sandbox, error) {
+	cfg := sandbox.Config{Argv: argv, Env: env, Dir: tree, Write: []string{tree}}
+	flags.Into(&cfg)
+	return sandbox.New(cfg)
+}
+
+// tryBox fails if no check could run in its sandbox, and describes the sandbox.
+func tryBox(ctx context.Context, flags *confine.Flags) (string, error) {
+	dir, err := os.MkdirTemp("", "interlock-check-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer nothing.Close()
+	s, err := box(flags, []string{"sh", "-c", "true"}, os.Environ(), dir)
+	if err != nil {
+		return "", err
+	}
+	text := confine.Describe(s, flags.Net())
+	code, err := s.Run(ctx, nothing, nothing, nothing)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("a command in the sandbox ends with exit code %d", code)
+	}
+	return text, err
 }
 
 // environment is ours without our own variables: a check is code of agents, and must not see the credential.

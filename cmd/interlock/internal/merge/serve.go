@@ -16,6 +16,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/internal/git"
 	"github.com/interlockdev/interlock/merge"
@@ -35,6 +36,11 @@ type serve struct {
 	maxTries int
 	agent    string
 	ttl      time.Duration
+
+	push        string
+	pushOptions []string
+	confine     confine.Flags
+	box         *confine.Flags // confine, if a check is to run in a sandbox
 	rules
 	demands
 }
@@ -51,8 +57,13 @@ has the seat, and the next one ends what a dead one has begun.
 A check NAME=COMMAND runs here, in a folder with the files of the merged tree, by the shell;
 exit code 0 means that the tree passes. INTERLOCK_COMMIT, INTERLOCK_TREE and INTERLOCK_CHECK
 are set. A check "NAME=" has its runners elsewhere: they take the queue check.REPO.NAME, for
-example by "interlock task work check.web.unit -- ./check". A command here is no sandbox:
-what agents submit runs with the rights of this process.
+example by "interlock task work check.web.unit -- ./check". A command here runs with the rights of
+this process, unless --sandbox, --net, --limit, --read or --write put it into a sandbox: it can
+write to its folder, and --net off leaves it no network.
+
+With --push the branch is that of a remote repository, moved by atomic pushes that git refuses
+while another merger has a higher fence. The branch in --repo follows it. git finds the way there
+by SSH_AUTH_SOCK, GIT_ASKPASS and the like, and asks nothing.
 
 Missing queues and the pattern of the target's keys are registered, which needs an operator's
 credential the first time. When the merger works, it prints "ready target=REPO/TARGET".
@@ -62,7 +73,16 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 		Example: `  interlock merge serve web/main --repo /srv/git/web.git --check unit='go test ./...' --runners 2
   interlock merge serve web/main --repo /srv/git/web.git --check unit= --check lint= --runners 8`,
 		Args: cli.OneArg("a target"),
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			boxed, err := s.confine.Check(cmd)
+			if err != nil {
+				return err
+			}
+			if boxed {
+				s.box = &s.confine
+			}
+			return s.run(cmd.Context(), args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.repo, "repo", "", "the git `directory` with the branch: a bare repository, or .git of another")
@@ -70,12 +90,20 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 	f.StringArrayVar(
 		&s.checks, "check", nil, "a check, `NAME=COMMAND`, or NAME= for one with runners elsewhere; may be repeated",
 	)
+	f.StringVar(
+		&s.push, "push", "",
+		"the `URL` of a repository to which landings are pushed, such as a forge; the branch in --repo follows it",
+	)
+	f.StringArrayVar(
+		&s.pushOptions, "push-option", nil, "an `option` of each push, for the hooks there; may be repeated",
+	)
 	f.IntVar(&s.runners, "runners", 2, "how many trees are checked at a time")
 	f.IntVar(&s.batch, "max-batch", 32, "how many submissions are checked together at most")
 	f.BoolVar(&s.lanes, "lanes", false, "check submissions with disjoint impacts apart; they land without a common check")
 	f.IntVar(&s.maxTries, "max-tries", 3, "after how many returns a person must approve another try")
 	s.rules.define(cmd)
 	s.demands.define(cmd)
+	s.confine.Define(cmd)
 	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
@@ -155,6 +183,9 @@ func (s *serve) run(ctx context.Context, target string) error {
 	for i, c := range checks {
 		names[i] = c.name
 	}
+	if err := s.tellChecks(ctx, log, checks); err != nil {
+		return err
+	}
 	if err := merger.Setup(ctx, c, n, names...); err != nil {
 		return err
 	}
@@ -162,7 +193,7 @@ func (s *serve) run(ctx context.Context, target string) error {
 		return err
 	}
 	m, err := merger.New(merger.Config{
-		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: &merge.Target{Repository: repo, Ref: s.ref},
+		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: s.target(repo),
 		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
 		Leases: leases, Resolver: s.resolver, ResolveWithin: s.resolveWithin,
 		Train: train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
@@ -184,6 +215,23 @@ func (s *serve) run(ctx context.Context, target string) error {
 	return err
 }
 
+// tellChecks tells how much the checks that run here can reach, and fails if their sandbox cannot be made.
+func (s *serve) tellChecks(ctx context.Context, log *slog.Logger, checks []check) error {
+	if !slices.ContainsFunc(checks, func(c check) bool { return c.command != "" }) {
+		return nil
+	}
+	if s.box == nil {
+		log.Warn("checks run without a sandbox, with the rights of this process: --sandbox auto confines them")
+		return nil
+	}
+	text, err := tryBox(ctx, s.box)
+	if err != nil {
+		return fmt.Errorf("no check can run in a sandbox here: %w", err)
+	}
+	log.Info("checks run in a sandbox", "sandbox", text)
+	return nil
+}
+
 // work runs the merger and the runners until one of them ends, or ctx does.
 func (s *serve) work(
 	ctx context.Context, m *merger.Merger, c *client.Client, n merger.Name, checks []check, repo git.Repository,
@@ -199,7 +247,7 @@ func (s *serve) work(
 			continue
 		}
 		started++
-		r := &runner{repo: repo, command: k.command, log: log}
+		r := &runner{repo: repo, command: k.command, box: s.box, log: log}
 		go func() {
 			ends <- c.Work(ctx, client.Worker{
 				Queue: n.CheckQueue(k.name), Concurrency: s.runners, Drain: time.Millisecond, Handle: r.handle,

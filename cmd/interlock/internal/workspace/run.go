@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/run"
 	"github.com/interlockdev/interlock/workspace"
@@ -32,7 +33,7 @@ type visit struct {
 	quiet  bool
 	folder string
 
-	confine confinement
+	confine confine.Flags
 	boxed   bool   // there is to be a sandbox
 	db      *clone // of the workspace, nil if it has none
 }
@@ -86,14 +87,14 @@ Exit codes: the command's own, 124 if the time of --limit was over, and those of
 			if err := cli.CheckDurations(cli.Duration("--ttl", v.q.TTL, interlock.MinTTL, interlock.MaxTTL)); err != nil {
 				return err
 			}
-			if v.boxed, err = v.confine.check(cmd); err != nil {
+			if v.boxed, err = v.confine.Check(cmd); err != nil {
 				return err
 			}
 			return v.run(cmd.Context(), w, args[1:], link.Repeated(cmd.InheritedFlags()))
 		},
 	}
 	v.define(cmd)
-	v.confine.define(cmd)
+	v.confine.Define(cmd)
 	f := cmd.Flags()
 	v.q.WaitFlags.Define(cmd)
 	cli.DurationVar(f, &v.q.TTL, "ttl", interlock.DefaultTTL, "how long the lease outlives the last sign of life")
@@ -169,7 +170,7 @@ func (v *visit) prepareDatabase(u *run.Under, w *workspace.Workspace) (err error
 		return err
 	}
 	host := ""
-	if v.boxed && v.confine.network.Value == string(sandbox.NetLoopback) {
+	if v.boxed && v.confine.Net() == sandbox.NetLoopback {
 		if host, err = v.db.hostInside(); err != nil {
 			return err
 		}
