@@ -9,8 +9,8 @@ import (
 	"github.com/interlockdev/interlock/merge/merger"
 )
 
-// remoteBranch is the branch of a remote repository, such as that of a forge. The branch of the own repository follows it: so
-// the merger has the commits that others have pushed, and workspaces take in what has landed.
+// remoteBranch is the branch of a remote repository, such as that of a forge. The branch of the own repository follows
+// it: so the merger has the commits that others have pushed, and workspaces take in what has landed.
 type remoteBranch struct {
 	*merge.Target
 	own git.Repository
@@ -50,8 +50,8 @@ func (p *remoteBranch) Move(ctx context.Context, m merge.Move) error {
 	return p.follow(ctx, m.New)
 }
 
-// follow sets the own branch to a commit of the remote one. A later merger may have moved it further meanwhile, and then
-// its next step corrects the branch.
+// follow sets the own branch to a commit of the remote one. A later merger may have moved it further meanwhile, and
+// then its next step corrects the branch.
 func (p *remoteBranch) follow(ctx context.Context, head string) error {
 	if at, err := p.own.Output(ctx, "rev-parse", "--verify", "--quiet", p.Ref); err == nil && at == head {
 		return nil
