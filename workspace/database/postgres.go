@@ -127,10 +127,11 @@ type Leftover struct {
 	Marked bool `json:"marked"`
 }
 
-// List returns the clones on the server of a source, by name. Which of them have a workspace, the caller knows.
+// List returns the clones on the server of a source, by name. Which of them have a workspace, the caller knows. A clone
+// of SQLite is a file in its workspace, so there is no list of them.
 func List(ctx context.Context, source string) (list []Leftover, err error) {
 	if _, ok := sqlitePath(source); ok {
-		return nil, nil
+		return nil, errors.New("a clone of SQLite is a file in its workspace and is deleted with it: there is no list of them")
 	}
 	a, err := parseAddress(source)
 	if err != nil {
