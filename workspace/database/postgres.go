@@ -131,7 +131,7 @@ type Leftover struct {
 // of SQLite is a file in its workspace, so there is no list of them.
 func List(ctx context.Context, source string) (list []Leftover, err error) {
 	if _, ok := sqlitePath(source); ok {
-		return nil, errors.New("a clone of SQLite is a file in its workspace and is deleted with it: there is no list of them")
+		return nil, errors.New("a clone of SQLite is a file in its workspace, and goes with it: there is no list of them")
 	}
 	a, err := parseAddress(source)
 	if err != nil {
