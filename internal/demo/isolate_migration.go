@@ -278,7 +278,7 @@ func (m *migrationParty) submit(c newColumn, dir string) (complaint string, land
 // freeNumber is in the reason why a number that is taken comes back.
 var freeNumber = regexp.MustCompile(`(\d{4}) is free`)
 
-// takeFree takes the target into the workspace, and gives the migration the number that is free.
+// takeFree takes the target into the workspace, and renames the migration to the number that is free.
 func (m *migrationParty) takeFree(c newColumn, dir, complaint string) error {
 	free := freeNumber.FindStringSubmatch(complaint)
 	if free == nil {

@@ -95,7 +95,7 @@ func TestIsolate(t *testing.T) {
 	}
 }
 
-// The part with migrations tells in a line that it was left out, and complains of what it did not show.
+// The part with migrations tells in a line that it was left out, and has a problem for each claim that it did not show.
 func TestMigrationTellsItsStory(t *testing.T) {
 	for _, c := range []struct {
 		result   migrationResult
