@@ -121,6 +121,8 @@ type Record struct {
 	Agent     string `json:"agent,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Purpose   string `json:"purpose,omitempty"`
+	// Measured is set when Impacts are those that the merger has found.
+	Measured bool `json:"measured,omitempty"`
 	// Resolving is set while a resolver has a conflict of it, and Resolutions counts the conflicts that resolvers have
 	// resolved. Resolved is the last one; its commit is Head. Unresolved is why a resolver had no result.
 	Resolving   *Resolving `json:"resolving,omitempty"`

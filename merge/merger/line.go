@@ -202,6 +202,7 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		s.ID = key
 		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
 		r.Admitted, r.Purpose = now, task.Purpose
+		r.Measured = false
 		r.Resolving, r.Resolutions, r.Resolved, r.Unresolved = nil, 0, nil, ""
 		var why string
 		if e.paths, why, err = l.unfit(ctx, &r); err != nil {
@@ -223,7 +224,7 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 	if r.Resolving != nil { // by an earlier merger
 		l.awaitResolver(ctx, id)
 	} else {
-		l.enter(id, e)
+		l.place(ctx, id, e)
 	}
 	return nil
 }

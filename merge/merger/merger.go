@@ -28,6 +28,9 @@ type Config struct {
 	Profile string
 	// Checks are the names of the checks that a tree must pass (default "check"), in the form of git.CheckName.
 	Checks []string
+	// Impacts returns what a submission can affect, for lanes. It is called once for each content, beside the line; no
+	// impacts and an error mean everything. nil means those that the author names.
+	Impacts func(ctx context.Context, c Change) ([]string, error)
 	// Resolver is the queue that conflicts go to, as tasks with payloads of type Resolution and results of type Answer,
 	// before they are returned. Empty means that they are returned at once.
 	Resolver string

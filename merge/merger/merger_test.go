@@ -261,7 +261,8 @@ func TestPassedAlone(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	together := r.result(r.submit(Submission{ID: "together", Head: r.commit(r.begin, files{"user": "needs README\n"})}))
-	if len(together.Checks) != 1 || !together.Checks[0].PassedAlone || !strings.Contains(together.Message, "bad together") {
+	if len(together.Checks) != 1 || !together.Checks[0].PassedAlone ||
+		!strings.Contains(together.Message, "bad together") {
 		t.Errorf("good alone: %+v", together)
 	}
 	bad := r.result(r.submit(Submission{ID: "bad", Head: r.commit(r.begin, files{"bad": "1\n"})}))

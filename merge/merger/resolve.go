@@ -197,7 +197,7 @@ func (l *line) resolved(ctx context.Context, id train.ID, by Resolved, failed er
 	} else if fault, err := l.fault(ctx, by.Commit, was); err != nil {
 		return err
 	} else if why = fault; why == "" {
-		r.Head, r.Base, r.Resolved = by.Commit, "", &by
+		r.Head, r.Base, r.Resolved, r.Measured = by.Commit, "", &by, false
 		if paths, why, err = l.unfit(ctx, &r); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (l *line) resolved(ctx context.Context, id train.ID, by Resolved, failed er
 		return err
 	}
 	e.record, e.paths, e.alone = r, paths, nil
-	l.enter(id, e)
+	l.place(ctx, id, e)
 	l.Log.Info("back from a resolver", "submission", r.ID, "commit", by.Commit, "failure", why)
 	return nil
 }

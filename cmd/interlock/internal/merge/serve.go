@@ -43,6 +43,7 @@ type serve struct {
 	box         *confine.Flags // confine, if a check is to run in a sandbox
 	rules
 	demands
+	impacts
 }
 
 func newServe(a *cli.App) *cobra.Command {
@@ -104,6 +105,7 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 	s.rules.define(cmd)
 	s.demands.define(cmd)
 	s.confine.Define(cmd)
+	s.impacts.define(cmd)
 	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
@@ -151,6 +153,9 @@ func (s *serve) run(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.impacts.check(); err != nil {
+		return err
+	}
 	if s.ref == "" {
 		s.ref = "refs/heads/" + n.Target
 	}
@@ -158,6 +163,10 @@ func (s *serve) run(ctx context.Context, target string) error {
 	defer signals.Stop()
 	ctx = signals.Context(ctx)
 	repo, err := repository(ctx, s.repo)
+	if err != nil {
+		return err
+	}
+	measure, err := s.impacts.measure(repo)
 	if err != nil {
 		return err
 	}
@@ -196,7 +205,10 @@ func (s *serve) run(ctx context.Context, target string) error {
 		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: s.target(repo),
 		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
 		Leases: leases, Resolver: s.resolver, ResolveWithin: s.resolveWithin,
-		Train: train.Config{Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes},
+		Impacts: measure,
+		Train: train.Config{
+			Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes || s.impacts.given(), WholeEvery: s.whole,
+		},
 	})
 	if err != nil {
 		return err
