@@ -82,6 +82,7 @@ func (h *Host) Prepare(ctx context.Context, o Options) (*Plan, error) {
 // Create makes a workspace. If it fails, nothing is left that the next attempt does not remove.
 // Errors: ErrExists, ErrLimit, ErrKind, ErrBaseChanged, ErrInclude, and those of git.
 func (h *Host) Create(ctx context.Context, p *Plan) (w *Workspace, err error) {
+	defer nameFullDisk(&err)
 	unlock, err := h.lock(p.Repo)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/interlockdev/interlock/internal/filelock"
+	"github.com/interlockdev/interlock/internal/git"
 )
 
 // Limits of a host.
@@ -239,4 +241,12 @@ func removeAll(dir string) error {
 		return fmt.Errorf("%s cannot be removed: %w", dir, err)
 	}
 	return nil
+}
+
+// nameFullDisk makes a refusal of an error that a full disk has caused.
+func nameFullDisk(err *error) {
+	failure, ok := errors.AsType[*git.Error](*err)
+	if ok && failure.DiskFull() || errors.Is(*err, syscall.ENOSPC) {
+		*err = problem(CodeLimit, "a disk is full, and nothing is lost: make room on it, and repeat (%v)", *err)
+	}
 }

@@ -35,8 +35,9 @@ func submitRef(id string) string { return "refs/interlock/sub/" + id }
 // is the same submission, however often it is submitted, also when it has landed meanwhile. The caller
 // makes the task of the merge queue and calls Queued.
 //
-// Errors: ErrUncommitted, ErrConflict, ErrNothing, and those of git.
-func (w *Workspace) Submit(ctx context.Context, message string, all bool) (*Work, error) {
+// Errors: ErrUncommitted, ErrConflict, ErrNothing, ErrLimit on a full disk, and those of git.
+func (w *Workspace) Submit(ctx context.Context, message string, all bool) (_ *Work, err error) {
+	defer nameFullDisk(&err)
 	r, err := w.open(ctx)
 	if err != nil {
 		return nil, err

@@ -29,5 +29,10 @@ func (e *Error) Error() string {
 // Unwrap returns the error of the operating system.
 func (e *Error) Unwrap() error { return e.Err }
 
+// DiskFull reports whether git had no room to write.
+func (e *Error) DiskFull() bool {
+	return e.Mentions("No space left on device") || e.Mentions("Out of diskspace")
+}
+
 // Mentions reports whether git's complaint contains the text. Git writes it in English, as the locale is pinned.
 func (e *Error) Mentions(text string) bool { return strings.Contains(e.Stderr, text) }
