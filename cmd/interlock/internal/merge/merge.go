@@ -29,7 +29,7 @@ to trees that passed. What conflicts or fails goes back to its author, and keeps
                    └─ again ─ returned
 
 A target is named REPO/TARGET, such as web/main. "interlock workspace submit" submits.`,
-		newServe(a), newList(a), newShow(a), newWhy(a), newWithdraw(a), newPause(a), newResume(a), newVerify(a),
+		newServe(a), newList(a), newShow(a), newWhy(a), newWithdraw(a), newPause(a), newResume(a), newVerify(a), newReport(a),
 		newReplay(a), newCompare(a),
 	)
 }
