@@ -21,7 +21,7 @@ import (
 type audit struct {
 	Ref      string          `json:"ref"`
 	Head     string          `json:"head"`
-	Landings []auditLanding  `json:"landings"`
+	Landings []auditRow      `json:"landings"`
 	Findings []merge.Finding `json:"findings"`
 	Summary  auditSummary    `json:"summary"`
 }
@@ -41,8 +41,8 @@ type auditSummary struct {
 	Forgotten int `json:"forgotten"`
 }
 
-// auditLanding is one landing. What only the server knows is left out where it has forgotten it, or was not asked.
-type auditLanding struct {
+// auditRow is one landing. What only the server knows is left out where it has forgotten it, or was not asked.
+type auditRow struct {
 	Sequence   uint64 `json:"seq"`
 	Commit     string `json:"commit"`
 	Tree       string `json:"tree"`
@@ -138,7 +138,7 @@ func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, 
 	if err != nil {
 		return nil, err
 	}
-	r := &audit{Ref: b.ref, Head: head, Landings: []auditLanding{}, Findings: append([]merge.Finding{}, verified.Findings...)}
+	r := &audit{Ref: b.ref, Head: head, Landings: []auditRow{}, Findings: append([]merge.Finding{}, verified.Findings...)}
 	for i := range history {
 		l := judge(&history[i], verified.Findings)
 		if verified.Truncated && l.Verified == "yes" {
@@ -163,7 +163,7 @@ func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, 
 	return r, nil
 }
 
-func (r *audit) count(l *auditLanding) {
+func (r *audit) count(l *auditRow) {
 	r.Summary.Landings++
 	switch l.Verified {
 	case "yes":
@@ -184,9 +184,9 @@ func (r *audit) count(l *auditLanding) {
 }
 
 // judge is a landing with what Verify found about it.
-func judge(h *merge.PastLanding, findings []merge.Finding) *auditLanding {
+func judge(h *merge.HistoryEntry, findings []merge.Finding) *auditRow {
 	style := h.Style
-	l := &auditLanding{
+	l := &auditRow{
 		Sequence: h.Sequence, Commit: h.Commit, Tree: h.Tree, Parent: h.Parent, Submission: h.ID, Head: h.Head,
 		Style: string(style), Author: h.Author, Profile: h.Profile, Submitted: date(h.Submitted * 1000),
 		Admitted: date(h.Staged * 1000), Verified: "yes", SameTree: "yes", Untouched: "yes",
@@ -216,7 +216,7 @@ func judge(h *merge.PastLanding, findings []merge.Finding) *auditLanding {
 }
 
 // ask adds what the server knows of a landing.
-func (l *auditLanding) ask(ctx context.Context, r *requests, n merger.Name) error {
+func (l *auditRow) ask(ctx context.Context, r *requests, n merger.Name) error {
 	var d merger.Landing
 	if found, err := r.read(ctx, n.LandingKey(l.Sequence), &d); err != nil || !found || d.Commit != l.Commit {
 		return err // that of another history is none of this landing
@@ -275,7 +275,7 @@ func (r *audit) print(a *cli.App) error {
 }
 
 // checks is the checks of a landing in words.
-func (l *auditLanding) checks() string {
+func (l *auditRow) checks() string {
 	if l.Apart {
 		return "apart"
 	}
