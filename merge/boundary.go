@@ -36,9 +36,9 @@ type Boundary struct {
 	// idLength is 40 in a repository of SHA-1, and 64 in one of SHA-256.
 	idLength int
 
-	mu         sync.Mutex
-	read, diff coprocess
-	attributes attributeCache
+	mu                sync.Mutex
+	read, write, diff coprocess
+	attributes        attributeCache
 	// ungraphed counts the landings since the graph was written.
 	ungraphed int
 }
@@ -89,6 +89,7 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 		b.git.Objects, b.git.Alternates = b.path("git", "objects"), []string{objects}
 	}
 	b.read = coprocess{git: &b.git, args: []string{"cat-file", "--batch"}}
+	b.write = coprocess{git: &b.git, args: []string{"hash-object", "-w", "-t", "commit", "--no-filters", "--stdin-paths"}}
 	b.diff = coprocess{git: &b.git, args: []string{"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames"}}
 	return b, nil
 }
@@ -123,6 +124,7 @@ func (b *Boundary) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read.close()
+	b.write.close()
 	b.diff.close()
 	return os.RemoveAll(b.dir)
 }

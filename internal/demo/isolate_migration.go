@@ -124,7 +124,8 @@ func (m *migrationParty) found() error {
 	if err := m.deploy(seed, "ledger"); err != nil {
 		return err
 	}
-	if _, err := m.sql("ledger", "INSERT INTO account SELECT n, 'owner ' || n FROM generate_series(1, 1000) n"); err != nil {
+	const rows = "INSERT INTO account SELECT n, 'owner ' || n FROM generate_series(1, 1000) n"
+	if _, err := m.sql("ledger", rows); err != nil {
 		return err
 	}
 	_, err := m.sql("postgres", "CREATE DATABASE pushed TEMPLATE ledger")
