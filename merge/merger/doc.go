@@ -15,6 +15,7 @@
 //	verdict:REPO/TREE/CHECK            Verdict: the result of one check of one tree
 //	queue merge.REPO.TARGET            submissions, with payloads of type Submission and results of type Outcome
 //	queue check.REPO.CHECK             trees to check, with payloads of type Check; any worker takes them
+//	queue Config.Resolver              conflicts, with payloads of type Resolution and results of type Answer
 //
 // The seat is the exclusive lease on merge:REPO/TARGET. It covers the keys below, and their pattern lets only its
 // holder write them. Any number of mergers may run for one target; one has the seat, the others wait for it.
@@ -31,5 +32,6 @@
 // Package merger must never land a tree that was not checked, move a ref without the fence, or make a decision about
 // the order: package merge/train decides, and package merge makes the trees.
 //
-// Start reading at merger.go (Run), then line.go (the loop), land.go (the three steps) and check.go.
+// Start reading at merger.go (Run), then line.go (the loop), land.go (the three steps) and check.go. What is opt-in has
+// a file each: lease.go (leases on paths), resolve.go (a neutral resolver), impact.go (lanes).
 package merger
