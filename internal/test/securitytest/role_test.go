@@ -242,7 +242,8 @@ func (l *link) code(seq uint64) string {
 // tenantless are the commands that work on files, that bring a server of their own, or that carry calls
 // of an agent, each with the right that it needs.
 var tenantless = []string{
-	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential", "bench", "serve",
+	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential",
+	"bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
 	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
 	"merge serve", "merge compare", "merge report", "merge verify", "merge replay", "workspace list",

@@ -83,10 +83,9 @@ func newReport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [REPO/TARGET]",
 		Short: "Report all landings of a branch, for an audit",
-		Long: `Report each landing of a branch: what landed, from which submission and author, when, by which
-checks, and whether it is what the boundary makes of its inputs. Each landing is computed again,
-as by "merge verify". VERIFIED is yes, no or unknown; -o json has all fields, and both invariants
-for each landing.
+		Long: `Report each landing of a branch: its commit, submission, author, times and checks, and whether it
+is what the boundary makes of its inputs. Each landing is computed again, as by "merge verify".
+VERIFIED is yes, no or unknown; -o json has all fields, and both invariants for each landing.
 
 The facts come from the repository alone. With REPO/TARGET the server is asked, too, for agents,
 credentials, purposes, checks and their runs; it keeps those of the last 1,000 landings. Two runs
