@@ -16,8 +16,11 @@ func TestImpactMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ paths, want string }{
-		{"api/a.go", "api"}, {"api/v2/a.go api/b", "api v2"}, {"docs/x docs/y", "docs site"},
-		{"docs/x Makefile", ""}, {"", ""},
+		{"api/a.go", "api"},
+		{"api/v2/a.go api/b", "api v2"},
+		{"docs/x docs/y", "docs site"},
+		{"docs/x Makefile", ""},
+		{"", ""},
 	} {
 		if got := strings.Join(m.Of(strings.Fields(c.paths)), " "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.paths, got, c.want)
