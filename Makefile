@@ -100,9 +100,10 @@ generate: ## Write the generated files anew.
 fresh: ## Check that the generated files are what their sources say.
 	@$(TOOK) proto/check.sh; go run ./internal/gen -check; echo "fresh: the generated files are what their sources say"
 
+# Four packages at a time: most of them wait, for a disk, a server or a clock.
 .PHONY: unit
 unit: bin/suite ## Run the Go tests in their short form (SHORT= for the long one), without crash, etcd and examples.
-	@go test -json $(SHORT) -timeout=10m $$(go list ./... | grep -vE '$(APART)') | bin/suite $(SHORT) -o dist/suites/unit.json unit
+	@go test -json $(SHORT) -p=4 -timeout=10m $$(go list ./... | grep -vE '$(APART)') | bin/suite $(SHORT) -o dist/suites/unit.json unit
 
 .PHONY: examples
 examples: bin/suite ## Run the examples and compare what they print.

@@ -246,7 +246,7 @@ var tenantless = []string{
 	"bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
 	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
-	"merge serve", "merge compare", "merge report", "merge verify", "merge replay", "workspace list",
+	"merge serve", "merge compare", "merge report", "merge verify", "merge replay", "workspace list", "workspace prune",
 	"workspace diff", "workspace sandbox", "workspace databases", "workspace migrate", "workspace hook",
 }
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -44,31 +45,39 @@ Exit codes: 1 unsubmitted work, or a program still works inside; 69 no server an
 
 // remove deletes a workspace under its lease, and reports what was saved.
 func remove(ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Workspace, force, end bool) error {
-	return holding(ctx, a, w.Key(), w.Agent, "delete the workspace", func(ctx context.Context, held *hold) error {
+	d, err := erase(ctx, a, h, w, force, end)
+	if d == nil {
+		return err
+	}
+	if a.JSON() {
+		return errors.Join(err, a.Print(d))
+	}
+	a.Say("deleted %s/%s\n", w.Repo, w.Name)
+	if d.Saved != "" {
+		a.Complain("saved %s: git --git-dir %s show %s", d.Had, cli.Quote(d.In), d.Saved)
+	}
+	if d.Kept != "" {
+		a.Complain("the changed files are in %s", d.Kept)
+	}
+	return err
+}
+
+// erase deletes a workspace under its lease. What it returns is not nil if the workspace is gone.
+func erase(
+	ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Workspace, force, end bool,
+) (d *workspace.Deleted, err error) {
+	err = holding(ctx, a, w.Key(), w.Agent, "delete the workspace", func(ctx context.Context, held *hold) error {
 		db, err := cloneOf(w)
 		if err != nil {
 			return err
 		}
-		d, err := h.Delete(ctx, w.Repo, w.Name, force)
-		if err != nil {
+		if d, err = h.Delete(ctx, w.Repo, w.Name, force); err != nil {
 			return err
 		}
 		if db != nil {
 			db.drop(ctx, a, end)
 		}
-		if err := held.forget(ctx); err != nil {
-			return err
-		}
-		if a.JSON() {
-			return a.Print(d)
-		}
-		a.Say("deleted %s/%s\n", w.Repo, w.Name)
-		if d.Saved != "" {
-			a.Complain("saved %s: git --git-dir %s show %s", d.Had, cli.Quote(d.In), d.Saved)
-		}
-		if d.Kept != "" {
-			a.Complain("the changed files are in %s", d.Kept)
-		}
-		return nil
+		return held.forget(ctx)
 	})
+	return d, err
 }

@@ -130,6 +130,9 @@ func (v *visit) run(ctx context.Context, w *workspace.Workspace, argv, pass []st
 
 // prepare mounts the tree, claims the ports, and goes to the folder.
 func (v *visit) prepare(ctx context.Context, c *client.Client, u *run.Under, w *workspace.Workspace) error {
+	if err := w.Use(); err != nil {
+		return err
+	}
 	var prefix []string
 	if !v.boxed || !w.Rootless { // the sandbox mounts the overlay of an ordinary user itself
 		var err error

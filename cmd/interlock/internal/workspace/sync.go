@@ -82,6 +82,9 @@ have to be committed first, 69 no server answered, 75 another command has the wo
 			return holding(
 				cmd.Context(), a, w.Key(), w.Agent, purposeOf(w, "take "+w.Target+" in"),
 				func(ctx context.Context, held *hold) error {
+					if err := w.Use(); err != nil {
+						return err
+					}
 					done, err := w.Sync(ctx)
 					if err != nil {
 						return err
