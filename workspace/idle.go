@@ -12,8 +12,8 @@ func (w *Workspace) Use() error {
 	return w.write(w.dir)
 }
 
-// LastUse returns when the workspace was made, was noted as used, had a submission, or had a change of its index or of
-// its HEAD, whatever was last. So it also counts what was done without any command of Interlock, if git was part of it.
+// LastUse returns the last time that the workspace was made, was used, had a submission, or had a change of its index or
+// its HEAD. A commit counts also if no command of Interlock made it.
 func (w *Workspace) LastUse() time.Time {
 	last := w.Created
 	later := func(t time.Time) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A workspace counts as used by what is noted, and by what git does in it.
+// A use that was noted counts, and so does a commit.
 func TestLastUse(t *testing.T) {
 	each(t, func(r *rig, o Options) {
 		w := r.create(o)

@@ -51,7 +51,7 @@ Exit codes: 0 also if some stay; 69 no server answered, 77 not allowed, 2 wrong 
 	return cmd
 }
 
-// pruneRow is what became of a workspace that was not used.
+// pruneRow is the fate of a workspace that was not used.
 type pruneRow struct {
 	Repo    string    `json:"repo"`
 	Name    string    `json:"name"`
