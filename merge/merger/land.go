@@ -47,7 +47,7 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 			l.train.Conflict(chain, o.ID)
 			return nil
 		case res.refused():
-			results[i] = l.returned(e, res, against)
+			results[i] = l.returned(e, res, against, staged.Landings)
 			if l.resolvable(e, &res) {
 				resolve[o.ID] = true
 				continue

@@ -87,6 +87,31 @@ func TestBadSubmissionGoesBack(t *testing.T) {
 	}
 }
 
+// A conflict with a change that lands in the same move names its author, too.
+func TestConflictWithinOneMove(t *testing.T) {
+	r := newRig(t)
+	first := r.submit(Submission{ID: "first", Head: r.commit(r.begin, files{"README": "one\n2\nthree\n"})})
+	second := r.submit(Submission{ID: "second", Head: r.commit(r.begin, files{"README": "one\nzwei\nthree\n"})})
+	third := r.submit(Submission{ID: "third", Head: r.commit(r.begin, files{"third": "3\n"})})
+	landed := make(chan struct{})
+	r.work(func(tree files) bool {
+		if _, all := tree["third"]; !all {
+			<-landed // the chain of first alone has no verdict before
+		}
+		return true
+	})
+	r.start(r.config("merger"))
+	o := r.result(second)
+	if a, b := r.result(first), r.result(third); a.Code != Landed || b.Code != Landed {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	close(landed)
+	if o.Reason != WhyConflict || len(o.Conflicts) != 1 || len(o.Conflicts[0].LandedBy) != 1 ||
+		o.Conflicts[0].LandedBy[0].Sequence != 1 || !strings.Contains(o.Message, `"change first"`) {
+		t.Errorf("%+v", o)
+	}
+}
+
 // A conflict goes back with hunks and the agent that landed the other change, and comes back to its place.
 func TestConflictComesBackToItsPlace(t *testing.T) {
 	r := newRig(t)

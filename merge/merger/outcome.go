@@ -34,8 +34,8 @@ func (l *line) back(e *entry, why Why, against *Against) *Outcome {
 	}
 }
 
-// returned is the outcome of a submission that cannot be merged onto the head.
-func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
+// returned is the outcome of a submission that cannot be merged onto the head and the landings that are staged with it.
+func (l *line) returned(e *entry, res stepResult, against *Against, staged []Landing) *Outcome {
 	if len(res.problems) > 0 {
 		o := l.back(e, WhySequence, against)
 		for _, p := range res.problems {
@@ -62,7 +62,7 @@ func (l *line) returned(e *entry, res stepResult, against *Against) *Outcome {
 	var authors []string
 	for _, c := range r.Conflicts {
 		own := Conflict{Conflict: c}
-		for _, landing := range slices.Backward(l.last) {
+		for _, landing := range slices.Backward(append(slices.Clone(l.last), staged...)) {
 			if slices.Contains(landing.Paths, c.Path) && len(own.LandedBy) < 3 {
 				own.LandedBy = append(own.LandedBy, LandedBy{landing.Sequence, landing.Agent, landing.Purpose})
 			}
