@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -149,7 +150,9 @@ fails if it differs. It asks no server.`,
 func replay(
 	ctx context.Context, from git.Repository, to, ref string, profile merge.Profile, turns []merge.Turn,
 ) (string, error) {
-	if err := os.Mkdir(to, 0o777); err != nil {
+	if err := os.Mkdir(to, 0o777); errors.Is(err, fs.ErrExist) {
+		return "", cli.Usagef("--to %s is there already: name a folder that replay makes", cli.Quote(to))
+	} else if err != nil {
 		return "", err
 	}
 	if _, err := new(git.Repository).Output(ctx, "init", "--quiet", "--bare", "--end-of-options", to); err != nil {
