@@ -28,8 +28,9 @@ QUICK      := -vet=off -ldflags=-w
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
 CRASH := ./internal/test/crashtest
-# The engine has no goroutines of its own: shards run it under the race detector, and race adds the one test with two.
-RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/... ./workspace/sandbox/...
+# The engine has no goroutines of its own, shards run it under the race detector, and the sandbox has few: race adds
+# their tests with more than one.
+RACE  := ./guard/... ./resp/... ./cluster/... ./shard/... ./client/... ./server/... ./journal/... ./webhook/... ./mcp/... ./hook/... ./internal/agent/... ./internal/hookclient/... ./internal/api/... ./internal/endpoint/...
 # The packages with tests that have a short and a long form.
 LONG  := ./engine ./journal/filejournal ./merge ./merge/merger ./merge/train ./placement ./shard ./sim/... ./workspace ./writer/account
 
@@ -118,7 +119,7 @@ simulation: bin/suite ## Run the long form of what has one: 400 simulated worlds
 .PHONY: race
 race: bin/suite ## Run the tests of packages with goroutines under the race detector.
 	@{ go test -json $(QUICK) -timeout=10m -race -short $(RACE); \
-	go test -json $(QUICK) -timeout=5m -race -short -run Picture ./engine; } | bin/suite -short -o dist/suites/race.json race
+	go test -json $(QUICK) -timeout=5m -race -short -run 'Picture|Forward|Signal' ./engine ./workspace/sandbox; } | bin/suite -short -o dist/suites/race.json race
 
 .PHONY: fuzz
 fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such as 5m).
