@@ -53,7 +53,7 @@ type Record struct {
 	Agent   string    `json:"agent,omitempty"`
 	Purpose string    `json:"purpose,omitempty"`
 	Created time.Time `json:"created"`
-	Used    time.Time `json:"used,omitzero"` // when a run, a sync or a submission of it began last
+	Used    time.Time `json:"used,omitzero"` // when a run or a sync of it began last
 
 	Include []string `json:"include,omitempty"` // files that were copied though git ignores them
 	Share   []string `json:"share,omitempty"`   // folders that are links to the source's

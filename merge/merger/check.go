@@ -176,8 +176,8 @@ func (l *line) awaitCheck(ctx context.Context, name string) (interlock.Task, run
 		return interlock.Task{}, 0, err
 	}
 	task, err := l.Client.Await(ctx, id)
-	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnknownTask {
-		return task, runLost, nil // forgotten
+	if forgotten(err) {
+		return task, runLost, nil
 	}
 	settled, ok := errors.AsType[*client.TaskError](err)
 	switch {

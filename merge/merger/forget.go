@@ -48,13 +48,14 @@ func (l *line) forget(ctx context.Context) error {
 			if d.Age < l.Keep {
 				continue
 			}
+			over := true
 			if from.over != nil {
-				if over, err := from.over(ctx, d); err != nil || !over {
-					if err != nil {
-						return err
-					}
-					continue
+				if over, err = from.over(ctx, d); err != nil {
+					return err
 				}
+			}
+			if !over {
+				continue
 			}
 			_, err = from.commit(ctx, client.Commit{
 				Reads: client.Seen(d), Writes: []interlock.Write{client.Delete(d.Key)},

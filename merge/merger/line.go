@@ -299,7 +299,7 @@ func (l *line) waits(ctx context.Context, task string) (bool, error) {
 		return false, err
 	}
 	t, err := l.Client.Task(ctx, id)
-	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnknownTask {
+	if forgotten(err) {
 		return false, nil
 	}
 	return err == nil && t.State != interlock.TaskCancelled && t.State != interlock.TaskDead, err

@@ -177,6 +177,7 @@ func (l *line) awaitTask(ctx context.Context, name string) (interlock.Task, erro
 	return l.Client.Await(ctx, id)
 }
 
+// forgotten reports whether the server does not know a task any more.
 func forgotten(err error) bool {
 	refused, ok := errors.AsType[*interlock.Error](err)
 	return ok && refused.Code == interlock.CodeUnknownTask

@@ -100,9 +100,6 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	if err := holding(
 		ctx, s.a, w.Key(), w.Agent, purposeOf(w, "submit the workspace"),
 		func(ctx context.Context, held *hold) (err error) {
-			if err = w.Use(); err != nil {
-				return err
-			}
 			if work, err = w.Submit(ctx, s.message, s.all); err != nil {
 				return err
 			}
