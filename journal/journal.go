@@ -107,6 +107,10 @@ type Journal interface {
 	// it does not hold.
 	Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error)
 
+	// SnapshotAt opens the newest kept snapshot at or below an index, likewise. The newest two are
+	// kept, and older ones as Retain returns them, as far as their backend keeps any.
+	SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error)
+
 	// Truncate lets the journal forget entries below before, which must not be
 	// above the newest snapshot's index + 1. It may keep more than it must.
 	Truncate(ctx context.Context, before interlock.Index) error

@@ -128,7 +128,7 @@ func FuzzSnapshot(f *testing.F) {
 		}
 		d := simdisk.New()
 		d.Files[indexName(1, snapshotSuffix)] = &simdisk.Inode{Number: 1, Data: data}
-		err := checkSnapshot(context.Background(), d, "", 1)
+		_, err := checkSnapshot(context.Background(), d, "", 1, true)
 		var damage *journal.DamageError
 		if err != nil && !errors.As(err, &damage) && !errors.Is(err, journal.ErrNewer) {
 			t.Fatal(err)

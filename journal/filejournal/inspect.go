@@ -18,9 +18,9 @@ import (
 // inspection is the content of a directory. Making one changes nothing.
 type inspection struct {
 	segments  []segment
-	log       walker            // at the end of the log
-	snapshots []interlock.Index // that check, oldest first
-	spoiled   []error           // snapshots that do not check: *journal.DamageError
+	log       walker          // at the end of the log
+	snapshots []journal.Saved // oldest first; the newest ones check, see readSnapshots
+	spoiled   []error         // snapshots that do not check: *journal.DamageError
 	temps     []string
 	entries   uint64
 
@@ -92,7 +92,7 @@ func inspect(
 		marked = false
 	}
 	in.clean = marked
-	if err := in.readSnapshots(ctx, names); err != nil {
+	if err := in.readSnapshots(ctx, names, live); err != nil {
 		return in, err
 	}
 	return in, in.judge(marked)
@@ -113,7 +113,7 @@ func (in *inspection) judge(marked bool) error {
 	}
 	newest := interlock.Index(0)
 	if n := len(in.snapshots); n > 0 {
-		newest = in.snapshots[n-1]
+		newest = in.snapshots[n-1].Index
 	}
 	if newest > tail {
 		return in.log.damage(
@@ -177,7 +177,9 @@ func (in *inspection) readClean() (tail interlock.Index, chain uint32, ok bool, 
 	return tail, chain, ok, err
 }
 
-func (in *inspection) readSnapshots(ctx context.Context, names []string) error {
+// readSnapshots lists the snapshots. It reads those that a restart needs, the newest two that check, and
+// with whole all. An older one is read when the past is asked for.
+func (in *inspection) readSnapshots(ctx context.Context, names []string, whole bool) error {
 	var all []interlock.Index
 	for _, name := range names {
 		if at, ok := nameIndex(name, snapshotSuffix); ok {
@@ -185,17 +187,19 @@ func (in *inspection) readSnapshots(ctx context.Context, names []string) error {
 		}
 	}
 	slices.Sort(all)
-	for _, at := range all {
-		err := checkSnapshot(ctx, in.log.dir, in.log.path, at)
+	for _, at := range slices.Backward(all) {
+		size, err := checkSnapshot(ctx, in.log.dir, in.log.path, at, whole || len(in.snapshots) < snapshotNeeded)
 		var damage *journal.DamageError
 		switch {
 		case err == nil:
-			in.snapshots = append(in.snapshots, at)
+			in.snapshots = append(in.snapshots, journal.Saved{Index: at, Bytes: size})
 		case errors.As(err, &damage):
 			in.spoiled = append(in.spoiled, err)
 		default:
 			return err // also when it was removed meanwhile: see verify
 		}
 	}
+	slices.Reverse(in.snapshots)
+	slices.Reverse(in.spoiled)
 	return nil
 }

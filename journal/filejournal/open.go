@@ -92,8 +92,8 @@ type Journal struct {
 	mu        sync.Mutex
 	tail      interlock.Index
 	segments  []segment
-	snapshots []interlock.Index // the kept ones that check, oldest first
-	alone     interlock.Index   // a snapshot that checked when no other was kept
+	snapshots []journal.Saved // the kept ones, oldest first
+	alone     interlock.Index // a snapshot that checked when no other was kept
 	closed    bool
 	failed    error // the first failure; the journal is not usable after it
 }

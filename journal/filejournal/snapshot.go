@@ -30,9 +30,13 @@ const (
 	snapshotEnd         = "end\n"
 )
 
-// snapshotKeep is how many snapshots are kept. The entries since the oldest of
-// them are kept as well, so that a damaged newest one can be passed over.
-const snapshotKeep = 2
+// snapshotNeeded is how many snapshots a restart needs. The entries since the older of them are kept as
+// well, so that a damaged newest one can be passed over. The others lead to the past, see journal.Retain;
+// maxOldBytes bounds them.
+const (
+	snapshotNeeded = 2
+	maxOldBytes    = 1 << 30
+)
 
 // snapshotSyncEvery spreads the writing out: one large sync at the end would hold
 // up the appends on the same disk.
@@ -71,10 +75,10 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		return j.fail("syncing the directory", err)
 	}
 	j.mu.Lock()
-	if j.snapshots = append(j.snapshots, at); len(j.snapshots) > 1 && j.snapshots[len(j.snapshots)-2] == at {
-		j.snapshots = j.snapshots[:len(j.snapshots)-1]
+	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].Index == at {
+		j.snapshots = j.snapshots[:n-1]
 	}
-	j.snapshots = slices.Clone(j.snapshots[max(0, len(j.snapshots)-snapshotKeep):])
+	j.snapshots = journal.Retain(append(j.snapshots, journal.Saved{Index: at, Bytes: size}), j.segments[0].first, maxOldBytes)
 	j.mu.Unlock()
 	j.pool.snapshotTakes(size)
 	return j.removeSnapshots()
@@ -91,7 +95,7 @@ func (j *Journal) removeSnapshots() error {
 	}
 	for _, name := range names {
 		at, ok := nameIndex(name, snapshotSuffix)
-		if !ok || slices.Contains(j.snapshots, at) {
+		if !ok || slices.Contains(indexes(j.snapshots), at) {
 			continue
 		}
 		if err := j.dir.Remove(name); err != nil {
@@ -102,13 +106,21 @@ func (j *Journal) removeSnapshots() error {
 	return nil
 }
 
+// indexes returns those of snapshots.
+func indexes(saved []journal.Saved) (list []interlock.Index) {
+	for _, s := range saved {
+		list = append(list, s.Index)
+	}
+	return list
+}
+
 func (j *Journal) newestSnapshot() interlock.Index {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.snapshots) == 0 {
 		return 0
 	}
-	return j.snapshots[len(j.snapshots)-1]
+	return j.snapshots[len(j.snapshots)-1].Index
 }
 
 // writeSnapshot writes a whole snapshot and syncs it. It returns its size; own reports that the error
@@ -188,23 +200,30 @@ func (w *snapshotWriter) flush() {
 	}
 }
 
-// Snapshot implements journal.Journal. The reader stays good when the snapshot is
+// Snapshot implements journal.Journal.
+func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error) {
+	return j.SnapshotAt(ctx, ^interlock.Index(0))
+}
+
+// SnapshotAt implements journal.Journal. The reader stays good when the snapshot is
 // removed meanwhile.
-func (j *Journal) Snapshot(context.Context) (interlock.Index, io.ReadCloser, error) {
+func (j *Journal) SnapshotAt(_ context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return 0, nil, errClosed
 	}
-	if len(j.snapshots) == 0 {
-		return 0, nil, nil
+	for _, s := range slices.Backward(j.snapshots) {
+		if s.Index > upTo {
+			continue
+		}
+		r, err := openSnapshot(j.dir, j.path, s.Index)
+		if err != nil {
+			return 0, nil, err
+		}
+		return s.Index, r, nil
 	}
-	at := j.snapshots[len(j.snapshots)-1]
-	r, err := openSnapshot(j.dir, j.path, at)
-	if err != nil {
-		return 0, nil, err
-	}
-	return at, r, nil
+	return 0, nil, nil
 }
 
 // snapshotReader shows the state and checks the checksum before it returns io.EOF.
@@ -295,22 +314,26 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 
 func (r *snapshotReader) Close() error { return r.f.Close() }
 
-// checkSnapshot reads a whole snapshot.
-func checkSnapshot(ctx context.Context, dir directory, path string, at interlock.Index) error {
+// checkSnapshot checks a snapshot, and with whole reads all of it. It returns its size.
+func checkSnapshot(
+	ctx context.Context, dir directory, path string, at interlock.Index, whole bool,
+) (size int64, err error) {
 	r, err := openSnapshot(dir, path, at)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer r.Close()
+	size = r.end + snapshotTrailerSize
 	b := make([]byte, max(1, min(windowSize, r.end-r.off)))
-	for {
+	for whole {
 		if err := ctx.Err(); err != nil {
-			return err
+			return size, err
 		}
 		if _, err := r.Read(b); err == io.EOF {
-			return nil
+			break
 		} else if err != nil {
-			return err
+			return size, err
 		}
 	}
+	return size, nil
 }

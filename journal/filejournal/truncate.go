@@ -9,8 +9,8 @@ import (
 )
 
 // Truncate implements journal.Journal. It removes whole segments, never the one
-// being written, and none that the older kept snapshot needs. While space is low the
-// newest snapshot counts alone, once it was read back whole.
+// being written, and none that the older of the newest two snapshots needs. While space is low the
+// newest snapshot counts alone, once it was read back whole. A snapshot goes with the entries behind it.
 func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	j.upkeep.Lock()
 	defer j.upkeep.Unlock()
@@ -25,10 +25,13 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 			return err
 		}
 	}
-	for ctx.Err() == nil {
+	for dropped := false; ctx.Err() == nil; dropped = true {
 		name := j.dropSegment(before)
 		if name == "" {
-			break
+			if dropped {
+				return j.removeSnapshots()
+			}
+			return nil
 		}
 		// Each removal is durable before the next, so that a crash leaves no gap.
 		if err := j.dir.Remove(name); err != nil {
@@ -46,11 +49,15 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 // nothing: the older one may be needed.
 func (j *Journal) keepNewest(ctx context.Context) error {
 	newest := j.newestSnapshot()
-	if newest == 0 || checkSnapshot(ctx, j.dir, j.path, newest) != nil {
+	if newest == 0 {
+		return ctx.Err()
+	}
+	size, err := checkSnapshot(ctx, j.dir, j.path, newest, true)
+	if err != nil {
 		return ctx.Err()
 	}
 	j.mu.Lock()
-	j.snapshots, j.alone = []interlock.Index{newest}, newest
+	j.snapshots, j.alone = []journal.Saved{{Index: newest, Bytes: size}}, newest
 	j.mu.Unlock()
 	return j.removeSnapshots()
 }
@@ -59,14 +66,16 @@ func (j *Journal) keepNewest(ctx context.Context) error {
 func (j *Journal) dropSegment(before interlock.Index) (name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n := len(j.snapshots); n == 0 || n < snapshotKeep && j.snapshots[0] != j.alone {
+	n := len(j.snapshots)
+	if n == 0 || n < snapshotNeeded && j.snapshots[0].Index != j.alone {
 		return ""
 	}
-	before = min(before, j.snapshots[0]+1)
+	before = min(before, j.snapshots[max(0, n-snapshotNeeded)].Index+1)
 	if len(j.segments) < 2 || j.segments[1].first > before {
 		return ""
 	}
 	name = j.segments[0].name
 	j.segments = j.segments[1:]
+	j.snapshots = journal.Retain(j.snapshots, j.segments[0].first, maxOldBytes)
 	return name
 }

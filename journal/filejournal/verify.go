@@ -81,7 +81,7 @@ func verify(ctx context.Context, d directory, dir string, progress func(checked 
 			Entries:    in.entries,
 			Segments:   len(in.segments),
 			Bytes:      in.log.bytes,
-			Snapshots:  in.snapshots,
+			Snapshots:  indexes(in.snapshots),
 			Spoiled:    in.spoiled,
 			Unfinished: in.log.torn != 0,
 			Clean:      in.clean,
@@ -147,12 +147,12 @@ func ReadSnapshot(ctx context.Context, dir string, visit func(at interlock.Index
 			return failedOpening(err)
 		}
 		in := inspection{log: walker{dir: d, path: dir, live: true}}
-		if err = in.readSnapshots(ctx, names); err == nil && len(in.snapshots) == 0 {
+		if err = in.readSnapshots(ctx, names, false); err == nil && len(in.snapshots) == 0 {
 			return nil
 		}
 		var r *snapshotReader
 		if err == nil {
-			r, err = openSnapshot(d, dir, in.snapshots[len(in.snapshots)-1])
+			r, err = openSnapshot(d, dir, in.snapshots[len(in.snapshots)-1].Index)
 		}
 		if errors.Is(err, fs.ErrNotExist) && attempt < attempts {
 			continue

@@ -46,6 +46,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Open) {
 		{"SnapshotIsAtomic", snapshotIsAtomic},
 		{"SnapshotGuard", snapshotGuard},
 		{"SnapshotBesideAppend", snapshotBesideAppend},
+		{"SnapshotAt", snapshotAt},
 		{"Truncate", truncate},
 		{"TruncateGuard", truncateGuard},
 	} {

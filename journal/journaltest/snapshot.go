@@ -180,6 +180,61 @@ func truncate(b *trial) {
 	b.wantSnapshot(j, 20, "twenty")
 }
 
+// An older snapshot stays as long as the entries behind it, and goes with them.
+func snapshotAt(b *trial) {
+	j := b.own()
+	want := func(upTo, at interlock.Index) {
+		b.Helper()
+		got, r, err := j.SnapshotAt(b.Context(), upTo)
+		if err != nil || got != at {
+			b.Fatalf("snapshot at or below %d: %d, %v; want %d", upTo, got, err, at)
+		}
+		if r == nil {
+			return
+		}
+		defer r.Close()
+		if data, err := io.ReadAll(r); err != nil || string(data) != fmt.Sprint("state ", at) {
+			b.Fatalf("snapshot %d is %q, %v", at, data, err)
+		}
+	}
+	want(1, 0)
+	for i := 2; i <= 12; i++ {
+		b.append(j, fmt.Sprint("e", i))
+		if i%3 == 0 {
+			b.save(j, interlock.Index(i), fmt.Sprint("state ", i))
+		}
+	}
+	all := func() {
+		b.Helper()
+		for upTo := range interlock.Index(14) {
+			want(upTo, min(12, upTo/3*3))
+		}
+	}
+	all()
+	b.close(j)
+	j = b.own()
+	all()
+
+	if err := j.Truncate(b.Context(), 13); err != nil {
+		b.Fatal(err)
+	}
+	at := interlock.Index(13)
+	b.save(j, at, fmt.Sprint("state ", at))
+	for upTo := range at {
+		got, r, err := j.SnapshotAt(b.Context(), upTo)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r != nil {
+			r.Close()
+		}
+		if got != 0 && got+1 < j.First() && got < 12 { // 12 is the newest but one
+			b.Errorf("snapshot %d is kept, and the entries behind it begin at %d", got, j.First())
+		}
+	}
+	want(100, at)
+}
+
 func truncateGuard(b *trial) {
 	j := b.own()
 	b.append(j, "a", "b", "c")

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/interlockdev/interlock"
@@ -19,8 +21,8 @@ type Store struct {
 	entries []journal.Entry // the kept ones; an entry is never changed once it is in
 	tail    interlock.Index
 
-	snapshotAt interlock.Index
-	snapshot   []byte
+	saved  []journal.Saved // the snapshots, oldest first
+	states map[interlock.Index][]byte
 
 	low    bool
 	faults []Fault
@@ -180,8 +182,35 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	if err := j.check(); err != nil {
 		return err
 	}
-	s.snapshotAt, s.snapshot = at, b.Bytes()
+	if n := len(s.saved); n > 0 && s.saved[n-1].Index == at {
+		s.saved = s.saved[:n-1]
+	}
+	if s.states == nil {
+		s.states = map[interlock.Index][]byte{}
+	}
+	s.states[at] = b.Bytes()
+	s.saved = append(s.saved, journal.Saved{Index: at, Bytes: int64(b.Len())})
+	s.retain()
 	return nil
+}
+
+// maxOldBytes bounds the snapshots that only the past needs.
+const maxOldBytes = 256 << 20
+
+// retain drops the snapshots that are not kept.
+func (s *Store) retain() {
+	s.saved = journal.Retain(s.saved, s.entries[0].Index, maxOldBytes)
+	maps.DeleteFunc(s.states, func(at interlock.Index, _ []byte) bool {
+		return !slices.ContainsFunc(s.saved, func(x journal.Saved) bool { return x.Index == at })
+	})
+}
+
+// newest is the index of the newest snapshot, 0 without one.
+func (s *Store) newest() interlock.Index {
+	if n := len(s.saved); n > 0 {
+		return s.saved[n-1].Index
+	}
+	return 0
 }
 
 func (j *Journal) checkSnapshot(at interlock.Index) error {
@@ -190,14 +219,18 @@ func (j *Journal) checkSnapshot(at interlock.Index) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	if at == 0 || at > j.tail || at < j.store.snapshotAt {
+	if at == 0 || at > j.tail || at < j.store.newest() {
 		return fmt.Errorf("%w: snapshot at index %d; the earlier one is at %d, the tail at %d",
-			journal.ErrMisuse, at, j.store.snapshotAt, j.tail)
+			journal.ErrMisuse, at, j.store.newest(), j.tail)
 	}
 	return nil
 }
 
 func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error) {
+	return j.SnapshotAt(ctx, ^interlock.Index(0))
+}
+
+func (j *Journal) SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
@@ -207,10 +240,12 @@ func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser,
 	if j.closed {
 		return 0, nil, fmt.Errorf("%w: used after Close", journal.ErrMisuse)
 	}
-	if s.snapshotAt == 0 {
-		return 0, nil, nil
+	for _, x := range slices.Backward(s.saved) {
+		if x.Index <= upTo {
+			return x.Index, io.NopCloser(bytes.NewReader(s.states[x.Index])), nil
+		}
 	}
-	return s.snapshotAt, io.NopCloser(bytes.NewReader(s.snapshot)), nil
+	return 0, nil, nil
 }
 
 func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
@@ -223,12 +258,13 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	if before > s.snapshotAt+1 {
-		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, s.snapshotAt)
+	if newest := s.newest(); before > newest+1 {
+		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, newest)
 	}
 	for len(s.entries) > 1 && s.entries[0].Index < before {
 		s.entries = s.entries[1:]
 	}
+	s.retain()
 	return nil
 }
 

@@ -11,6 +11,7 @@
 //	log         appends: a frame for each, which refers to the one before it
 //	state       "38 7-2 3 1400000 5d0e11aa" the newest snapshot: its index, its
 //	            name, how many chunks and bytes it has, and their checksum
+//	older       a line of that form for each older snapshot that leads to the past
 //	state/…     the chunks of a snapshot: state/…7-…2/…0 is the first of epoch 7, its second snapshot
 //	keeps/NAME  small values for the server, such as the keys that sign fences
 //	shared/NAME values that belong to no owner
@@ -26,8 +27,8 @@
 //     never taken from the error.
 //   - Open fences first and reads the tail afterwards. Where the epoch record itself is the fence,
 //     Open appends it behind whatever the owner before still appends.
-//   - Chunks of a snapshot never change. Those of an older one stay as long as this owner has a reader
-//     of it, so no engine needs a memory of its past.
+//   - Chunks of a snapshot never change. Those of one that is not kept any more stay as long as this owner
+//     has a reader of it, so no engine needs a memory of its past.
 //
 // The package must never answer before the engine has the entries as durably as it promises, and
 // never take a shared value or a clock for a proof of ownership: only the comparison of owners is one.

@@ -29,6 +29,8 @@ type Journal struct {
 	closed bool
 	calls  sync.WaitGroup // those that write
 	open   map[string]int // readers of snapshots, by folder
+
+	emptied map[stretch]bool // without chunks; used by SaveSnapshot only
 }
 
 var _ journal.Journal = (*Journal)(nil)

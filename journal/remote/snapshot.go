@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/journal"
@@ -15,8 +17,11 @@ import (
 // wait long behind it.
 const chunkBytes = 256 << 10
 
-// stateName is the value that names the newest snapshot.
-const stateName = "state"
+// stateName is the value that names the newest snapshot, and olderName has a line for each older one.
+const (
+	stateName = "state"
+	olderName = "older"
+)
 
 // snapshot is the content of that value.
 type snapshot struct {
@@ -99,26 +104,116 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		_ = j.remove(context.WithoutCancel(ctx), folder, behind(folder))
 		return err
 	}
+	older, err := s.older(ctx)
+	if err != nil {
+		return err
+	}
+	kept := retained(append(older, earlier), n, j.First())
+	// First the older ones: a crash between leaves one that is named twice, and none that is forgotten.
+	if !slices.Equal(kept, older) {
+		if err := j.must(ctx, func(ctx context.Context) (done bool, err error) {
+			_, done, err = s.driver.Put(ctx, j.owner, olderName, listed(kept), AnyVersion)
+			return done, err
+		}); err != nil {
+			return err
+		}
+	}
 	if _, err := j.replace(ctx, stateName, []byte(n.String()), version); err != nil {
 		return err
 	}
-	// The snapshot is in force, whether or not the room of the earlier ones is freed.
-	_ = j.remove(ctx, stateName+"/", j.oldestRead(folder))
+	// The snapshot is in force, whether or not the room of the others is freed.
+	_ = j.removeBetween(ctx, append(kept, n))
+	return nil
+}
+
+// maxOldBytes bounds the snapshots that only the past needs: some engines have room for few GiB.
+const maxOldBytes = 64 << 20
+
+// older reads which older snapshots are kept, oldest first.
+func (s *Store) older(ctx context.Context) (list []snapshot, err error) {
+	v, err := s.get(ctx, olderName)
+	if err != nil {
+		return nil, failed("reading which older snapshots there are", err)
+	}
+	for line := range strings.Lines(string(v.Data)) {
+		n, err := parseSnapshot(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, s.damaged(olderName, err.Error())
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func listed(list []snapshot) []byte {
+	var b strings.Builder
+	for i := range list {
+		fmt.Fprintln(&b, &list[i])
+	}
+	return []byte(b.String())
+}
+
+// retained returns which of the snapshots before the newest are kept. Of those with one index the last
+// counts.
+func retained(before []snapshot, newest snapshot, first interlock.Index) (list []snapshot) {
+	byIndex := map[interlock.Index]snapshot{}
+	var saved []journal.Saved
+	for _, n := range before {
+		if n.index == 0 || n.index >= newest.index {
+			continue
+		}
+		if _, known := byIndex[n.index]; !known {
+			saved = append(saved, journal.Saved{Index: n.index, Bytes: n.size})
+		}
+		byIndex[n.index] = n
+	}
+	saved = append(saved, journal.Saved{Index: newest.index, Bytes: newest.size})
+	for _, x := range journal.Retain(saved, first, maxOldBytes) {
+		if n, ok := byIndex[x.Index]; ok {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// stretch is what lies between the chunks of one snapshot and those of a later one.
+type stretch struct{ from, to string }
+
+// removeBetween removes the chunks of all snapshots but the kept ones and those with an open reader. The
+// last of the kept ones is the newest, and all that is made later lies above it. So a stretch that was
+// empty once stays empty.
+func (j *Journal) removeBetween(ctx context.Context, kept []snapshot) error {
+	var folders []string
+	for i := range kept {
+		folders = append(folders, kept[i].folder())
+	}
+	newest := folders[len(folders)-1]
+	j.mu.Lock()
+	for folder := range j.open {
+		folders = append(folders, folder)
+	}
+	j.mu.Unlock()
+	slices.Sort(folders)
+	emptied := map[stretch]bool{}
+	gap := stretch{from: stateName + "/"}
+	for _, folder := range folders {
+		if gap.to = folder; folder > newest {
+			break
+		}
+		if gap.from < gap.to && !j.emptied[gap] {
+			if err := j.remove(ctx, gap.from, gap.to); err != nil {
+				return err
+			}
+		}
+		emptied[gap] = true
+		gap.from = behind(folder)
+	}
+	j.emptied = emptied
 	return nil
 }
 
 // behind is above all names in a folder, which ends in a slash.
 func behind(folder string) string { return folder[:len(folder)-1] + string(rune('/'+1)) }
-
-// oldestRead is the oldest folder with an open reader, or newest if there is none below.
-func (j *Journal) oldestRead(newest string) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for folder := range j.open {
-		newest = min(newest, folder)
-	}
-	return newest
-}
 
 // fill hands a state over in chunks, and notes what there was of it.
 func (n *snapshot) fill(write func(io.Writer) error, put func(i int, chunk []byte) error) error {
@@ -166,18 +261,23 @@ func (w *chunker) flush() error {
 	return w.err
 }
 
-// Snapshot implements journal.Journal. The reader reads chunk by chunk, and ctx bounds
-// that too. As long as it is open no later snapshot of this owner removes what it reads.
+// Snapshot implements journal.Journal.
 func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser, error) {
+	return j.SnapshotAt(ctx, ^interlock.Index(0))
+}
+
+// SnapshotAt implements journal.Journal. The reader reads chunk by chunk, and ctx bounds
+// that too. As long as it is open no later snapshot of this owner removes what it reads.
+func (j *Journal) SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
 	for {
-		n, _, err := j.newest(ctx)
+		n, err := j.newestAt(ctx, upTo)
 		if err != nil || n.index == 0 {
 			return 0, nil, err
 		}
 		folder := n.folder()
 		j.hold(folder, 1)
-		// It may have been replaced before it was held.
-		again, _, err := j.newest(ctx)
+		// It may have been removed before it was held.
+		again, err := j.newestAt(ctx, upTo)
 		if err == nil && again == n {
 			return n.index, &chunkReader{ctx: ctx, j: j, snapshot: n, folder: folder}, nil
 		}
@@ -188,14 +288,25 @@ func (j *Journal) Snapshot(ctx context.Context) (interlock.Index, io.ReadCloser,
 	}
 }
 
-func (j *Journal) newest(ctx context.Context) (snapshot, string, error) {
+// newestAt returns the newest snapshot at or below an index; its own index is 0 when there is none.
+func (j *Journal) newestAt(ctx context.Context, upTo interlock.Index) (snapshot, error) {
 	j.mu.Lock()
 	closed := j.closed
 	j.mu.Unlock()
 	if closed {
-		return snapshot{}, "", fmt.Errorf("%w: used after Close", journal.ErrMisuse)
+		return snapshot{}, fmt.Errorf("%w: used after Close", journal.ErrMisuse)
 	}
-	return j.store.newest(ctx)
+	n, _, err := j.store.newest(ctx)
+	if err != nil || n.index <= upTo {
+		return n, err
+	}
+	older, err := j.store.older(ctx)
+	for _, n := range slices.Backward(older) {
+		if n.index <= upTo {
+			return n, err
+		}
+	}
+	return snapshot{}, err
 }
 
 // hold counts the readers of a folder.
@@ -244,7 +355,7 @@ func (r *chunkReader) fetch() error {
 	}
 	if chunk.Version == "" {
 		// A later owner removes what no reader of its own needs.
-		if newest, _, err := r.j.store.newest(r.ctx); err != nil || newest != r.snapshot {
+		if again, err := r.j.newestAt(r.ctx, r.snapshot.index); err != nil || again != r.snapshot {
 			return failed(fmt.Sprintf("the snapshot of index %d was replaced while it was read", r.snapshot.index), err)
 		}
 		return r.damaged("a chunk is missing")
