@@ -115,6 +115,7 @@ const (
 	CodeQueueDraining     Code = "queue_draining" // the queue takes nothing new
 	CodeTooManyEffects    Code = "too_many_effects"
 	CodeQuota             Code = "quota_exceeded"  // the namespace or the principal has used up its quota
+	CodePastTooLarge      Code = "past_too_large"  // the replay of an earlier state takes too long, or too much memory
 	CodeHistoryTrimmed    Code = "history_trimmed" // the journal, or a document's history, no longer reaches back so far
 
 	// The API.

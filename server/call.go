@@ -27,7 +27,8 @@ type call struct {
 	namespace interlock.Namespace
 	variable  string // the escaped part of the path that the pattern leaves open
 	query     url.Values
-	active    Active // the owner of the shard, where that is another server
+	past      *moment // what it is about; nil: the present
+	active    Active  // the owner of the shard, where that is another server
 
 	brief          bool // the caller asked for it with a parameter
 	status         int
@@ -90,12 +91,23 @@ func (c *call) replayed(eff *engine.Effect) {
 
 // read runs a query. ok as for do.
 func (c *call) read(query func(*engine.Engine, engine.Time)) (at interlock.At, ok bool) {
+	if c.past != nil {
+		at, err := c.lookBack(func(e *engine.Engine, now engine.Time) bool {
+			query(e, now)
+			return true
+		})
+		return at, c.wasRead(err)
+	}
 	at, err := c.s.shard.Read(c.r.Context(), c.namespace, query)
+	return at, c.wasRead(err)
+}
+
+// wasRead reports whether a query was answered, and answers the call if it was not.
+func (c *call) wasRead(err error) bool {
 	if err != nil {
 		c.failWith(err)
-		return at, false
 	}
-	return at, true
+	return err == nil
 }
 
 // survey asks surveys, one after the other, of one state of the namespace. ok as for
@@ -111,12 +123,17 @@ func (c *call) survey(all ...engine.Scan) (at interlock.At, ok bool) {
 
 // look runs a query that looks at much, piece by piece. ok as for do.
 func (c *call) look(look func(*engine.Engine) (done bool)) (at interlock.At, ok bool) {
-	at, err := c.s.shard.Survey(c.r.Context(), c.namespace, func(e *engine.Engine, _ engine.Time) bool { return look(e) })
-	if err != nil {
-		c.failWith(err)
-		return at, false
+	at, err := c.surveyed(look)
+	return at, c.wasRead(err)
+}
+
+// surveyed is look with an error, for a call that has not been answered.
+func (c *call) surveyed(look func(*engine.Engine) (done bool)) (interlock.At, error) {
+	each := func(e *engine.Engine, _ engine.Time) bool { return look(e) }
+	if c.past != nil {
+		return c.lookBack(each)
 	}
-	return at, true
+	return c.s.shard.Survey(c.r.Context(), c.namespace, each)
 }
 
 // body reads the body and passes it to decode. ok is false when the call was answered. An empty
@@ -238,8 +255,11 @@ func (c *call) tooLarge(limit int) {
 
 // parseQuery keeps the parameters. Each must be known, stand once and have a value; an empty prefix is that of
 // all keys, and an empty cursor begins a listing.
-func (c *call) parseQuery(known []string) bool {
-	values, err := url.ParseQuery(c.r.URL.RawQuery)
+func (c *call) parseQuery(known []string) bool { return c.takeQuery(c.r.URL.RawQuery, known) }
+
+// takeQuery is parseQuery for a query that may stand elsewhere.
+func (c *call) takeQuery(query string, known []string) bool {
+	values, err := url.ParseQuery(query)
 	if err != nil {
 		c.refuse(
 			interlock.CodeInvalidRequest, "the query is malformed: write each parameter as name=value, percent-encoded",
@@ -362,6 +382,9 @@ func (c *call) sendAs(status int, contentType []string, j *jsonOut, at interlock
 	j.at(at)
 	j.serverTime()
 	j.close()
+	if c.past != nil && status == http.StatusOK {
+		j = c.past.wrap(j, at)
+	}
 	if c.wantsBrief() && hasBrief(contentType, j.b) {
 		c.shorten(j)
 	}

@@ -133,7 +133,11 @@ func (c *Caller) Why(ctx context.Context, key interlock.Key) (*prose.Explanation
 	if err := c.admit(ctx, mayRead, 0, false); err != nil {
 		return nil, err
 	}
-	x, _, _, err := c.s.explainKey(ctx, c.namespace, c.identity.Principal, key)
+	x, _, _, err := explainKey(
+		c.namespace, c.identity.Principal, key, func(look func(*engine.Engine) (done bool)) (interlock.At, error) {
+			return c.s.shard.Survey(ctx, c.namespace, func(e *engine.Engine, _ engine.Time) bool { return look(e) })
+		},
+	)
 	return x, c.errorOf(err)
 }
 

@@ -242,6 +242,7 @@ func TestOpenAPI(t *testing.T) {
 		d.seen = seen
 		tourLeases(d)
 		tourLooking(d)
+		tourPast(d)
 		tourShards(d)
 		tourStandby(d)
 		tourSessions(d)
@@ -312,6 +313,7 @@ func samples() []sample {
 		{"GET", "/v1/waits", "", ""},
 		{"POST", "/v1/waits", `{"on":{"agent":"support-2"}}`, ""},
 		{"GET", "/v1/why?key=a", "", ""},
+		{"GET", "/v1/at?path=keys&index=1", "", ""},
 		{"GET", "/v1/hot", "", ""},
 		{"GET", "/v1/events", "", ""},
 		{"GET", "/v1/state?key=a&key=b", "", ""},
@@ -448,6 +450,15 @@ var closedChannel = func() chan struct{} {
 	close(ch)
 	return ch
 }()
+
+// largeShard is a shard with states that are too large for questions about the past.
+type largeShard struct{ Shard }
+
+func (largeShard) LookBack(
+	context.Context, *shard.Past, interlock.Index, engine.Time, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
+	return interlock.At{}, shard.ErrTooLong
+}
 
 // trimmedShard is a shard with a journal that begins later.
 type trimmedShard struct{ Shard }

@@ -246,6 +246,8 @@ func tourFaults(d *door) {
 	d.server.shard = trimmedShard{healthy}
 	d.get("/v1/events?from=2").want(410, "history_trimmed")
 	d.get("/v1/watch?from=2").want(410, "history_trimmed")
+	d.server.shard = largeShard{healthy}
+	d.get("/v1/at?path=keys&index=2").want(422, "past_too_large")
 	d.server.shard = healthy
 	for range d.server.streams.max {
 		if leave, ok := d.server.streams.enter(interlock.DefaultNamespace); !ok {

@@ -45,6 +45,7 @@ var aboutProcess = map[string]bool{
 
 var routes = []route{
 	{"/v1/status", []method{{"GET", (*call).getStatus, mayRead, nil}}},
+	{"/v1/at", []method{{"GET", (*call).getPast, mayRead, []string{"path", "index", "time"}}}},
 	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},
 
 	{"/v1/leases", []method{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -199,6 +200,18 @@ func (e noShard) Condition(context.Context) (shard.Condition, interlock.At, erro
 }
 
 func (e noShard) Seek(context.Context, engine.Time) (interlock.Index, error) {
+	return 0, e.refusal()
+}
+
+func (e noShard) LookBack(
+	context.Context, *shard.Past, interlock.Index, engine.Time, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
+	return interlock.At{}, e.refusal()
+}
+
+func (e noShard) Oldest(context.Context) (interlock.Index, error) { return 0, e.refusal() }
+
+func (e noShard) IndexAt(context.Context, engine.Time, time.Duration) (interlock.Index, error) {
 	return 0, e.refusal()
 }
 

@@ -49,6 +49,14 @@ type Shard interface {
 	Condition(ctx context.Context) (shard.Condition, interlock.At, error)
 	// Seek returns an index before all entries from a time on, and not far before the first of them.
 	Seek(ctx context.Context, t engine.Time) (interlock.Index, error)
+	// LookBack is Survey as of an index and a time, Oldest the first index that it can answer about, and
+	// IndexAt finds the last entry up to a time: see shard.Past.
+	LookBack(
+		ctx context.Context, past *shard.Past, index interlock.Index, now engine.Time,
+		look func(*engine.Engine, engine.Time) (done bool),
+	) (interlock.At, error)
+	Oldest(ctx context.Context) (interlock.Index, error)
+	IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error)
 	// OnReset registers a function to call when the engine was rebuilt and forgot its listeners.
 	OnReset(f func())
 	// At is the last durable state, First the oldest entry that is still kept.
@@ -118,6 +126,9 @@ type Config struct {
 	// Process has metrics that the process counts outside of the server, and /metrics shows. nil means none.
 	Process prometheus.Gatherer
 
+	// Past answers about earlier states, for all shards of the process. nil means one of its own.
+	Past *shard.Past
+
 	// Version is shown by /openapi.json and as a metric. "" means "dev".
 	Version string
 
@@ -130,6 +141,7 @@ type Config struct {
 // goroutines.
 type Server struct {
 	shard       Shard
+	past        *shard.Past
 	obs         *Observer
 	process     prometheus.Gatherer // nil if there are no metrics but those of obs
 	credentials *Credentials
@@ -170,6 +182,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		shard:       cfg.Shard,
+		past:        cfg.Past,
 		obs:         cfg.Observer,
 		process:     cfg.Process,
 		credentials: cfg.Credentials,
@@ -190,6 +203,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.obs == nil {
 		s.obs = NewObserver(nil, nil)
+	}
+	if s.past == nil {
+		s.past = shard.NewPast()
 	}
 	if s.fences == nil {
 		s.fences = signed.NewRing()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/interlockdev/interlock"
@@ -32,7 +31,7 @@ func (c *call) getWhy() {
 }
 
 func (c *call) whyKey(key interlock.Key) {
-	x, canonical, at, err := c.s.explainKey(c.r.Context(), c.namespace, c.identity.Principal, key)
+	x, canonical, at, err := explainKey(c.namespace, c.identity.Principal, key, c.surveyed)
 	if err != nil {
 		c.failWith(err)
 		return
@@ -40,9 +39,11 @@ func (c *call) whyKey(key interlock.Key) {
 	c.tellWhy("key", string(canonical), x, at)
 }
 
-// explainKey explains the state of a key to a principal, and returns the key as it is spelled.
-func (s *Server) explainKey(
-	ctx context.Context, namespace interlock.Namespace, principal *interlock.Principal, key interlock.Key,
+// explainKey explains the state of a key to a principal, and returns the key as it is spelled. survey is
+// Shard.Survey for the namespace, now or of the past.
+func explainKey(
+	namespace interlock.Namespace, principal *interlock.Principal, key interlock.Key,
+	survey func(look func(*engine.Engine) (done bool)) (interlock.At, error),
 ) (x *prose.Explanation, canonical interlock.Key, at interlock.At, err error) {
 	var view engine.KeyView
 	var bad error
@@ -50,7 +51,7 @@ func (s *Server) explainKey(
 	seen, told := false, false
 	var mode interlock.Mode
 	var problem *message.Text
-	at, err = s.shard.Survey(ctx, namespace, func(e *engine.Engine, _ engine.Time) bool {
+	at, err = survey(func(e *engine.Engine) bool {
 		if !seen {
 			view, bad = e.Key(namespace, key)
 			seen, stuck.Key = true, view.Key

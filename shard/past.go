@@ -56,11 +56,11 @@ var (
 	ErrTooLong  = fmt.Errorf("shard: the replay takes longer than %s", pastWithin)
 )
 
-// Survey is Shard.Survey as of an index, which is at least 1 and at most that of s.At(): look sees the state
-// after it. look receives the time of that state: now, or the time of its last entry if now is 0.
+// LookBack is Survey as of an index, which is at least 1 and at most that of At: look sees the state after
+// it. look receives the time of that state: now, or the time of its last entry if that is later.
 // journal.ErrTrimmed means that no snapshot leads to the index any more.
-func (p *Past) Survey(
-	ctx context.Context, s *Shard, index interlock.Index, now engine.Time,
+func (s *Shard) LookBack(
+	ctx context.Context, p *Past, index interlock.Index, now engine.Time,
 	look func(*engine.Engine, engine.Time) (done bool),
 ) (at interlock.At, err error) {
 	select {

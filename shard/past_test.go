@@ -16,7 +16,7 @@ import (
 // pastHash is that of the state after an index, by p.
 func (r *rig) pastHash(p *Past, index interlock.Index) (h [32]byte, err error) {
 	r.Helper()
-	at, err := p.Survey(r.Context(), r.shard, index, 0, func(e *engine.Engine, _ engine.Time) bool {
+	at, err := r.shard.LookBack(r.Context(), p, index, 0, func(e *engine.Engine, _ engine.Time) bool {
 		h = e.Hash()
 		return true
 	})

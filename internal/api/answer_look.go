@@ -1,5 +1,7 @@
 package api
 
+import "encoding/json"
+
 import "github.com/interlockdev/interlock"
 
 // KeyView is the answer of GET /v1/keys/{key}.
@@ -126,6 +128,17 @@ type HotKey struct {
 	Holders int `json:"holders" min:"0"`
 	// Waiters in line.
 	Length int `json:"length" min:"0"`
+}
+
+// Past is the answer of GET /v1/at.
+type Past struct {
+	// The path that was asked for, with its parameters.
+	Path string `json:"path" text:"line"`
+	// The moment that is shown: the requested one, or that of the entry with the index.
+	Time Time `json:"time"`
+	// The answer of the path. Its index is the one that was asked for.
+	Answer json.RawMessage `json:"answer"`
+	Stamp
 }
 
 // Waits is the answer of GET /v1/waits.

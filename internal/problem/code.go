@@ -413,6 +413,10 @@ var codes = map[interlock.Code]Info{
 		429, "The quota is used up", interlock.ActRetry, time.Second,
 		"send fewer requests, then try again; GET /v1/namespace shows the quota",
 	},
+	interlock.CodePastTooLarge: {
+		422, "The state is too large to replay here", interlock.ActFixRequest, 0,
+		"name an index soon after a snapshot, or replay a copy of the journal with interlock at --data-dir",
+	},
 	interlock.CodeHistoryTrimmed: {
 		410, "The history was trimmed", interlock.ActReRead, 0,
 		"read the current state, then follow events from the index of that answer",

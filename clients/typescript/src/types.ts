@@ -153,6 +153,7 @@ export type Code =
   | "queue_draining"
   | "too_many_effects"
   | "quota_exceeded"
+  | "past_too_large"
   | "history_trimmed"
   | "unauthenticated"
   | "forbidden"
@@ -935,6 +936,18 @@ export interface HotKey {
   holders: number;
   /** Waiters in line. */
   length: number;
+}
+
+/** The answer of GET /v1/at. */
+export interface Past {
+  /** The path that was asked for, with its parameters. */
+  path: string;
+  /** The moment that is shown: the requested one, or that of the entry with the index. */
+  time: Time;
+  /** The answer of the path. Its index is the one that was asked for. */
+  answer: unknown;
+  at: At;
+  server_time: Time;
 }
 
 /** The answer of GET /v1/waits. */
@@ -4451,6 +4464,17 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     next:
       "send fewer requests, then try again; GET /v1/namespace shows the quota",
   },
+  /** the replay of an earlier state takes too long, or too much memory */
+  past_too_large: {
+    status: 422,
+    title: "The state is too large to replay here",
+    retryable: false,
+    transient: false,
+    action: "fix_request",
+    retryAfterMs: 0,
+    next:
+      "name an index soon after a snapshot, or replay a copy of the journal with interlock at --data-dir",
+  },
   /** the journal, or a document's history, no longer reaches back so far */
   history_trimmed: {
     status: 410,
@@ -5132,6 +5156,22 @@ export interface Operations {
     body: DeclareRequest;
     answer: Queued;
   };
+  /** Read an earlier state. */
+  getPast: {
+    query: {
+      /**
+       * The path with its parameters, percent-encoded as a whole: leases, tickets, sessions,
+       * parked, keys, waits, why, tasks, queues, approvals, runs, state, effects, writers, patterns
+       * or namespace. /v1/ may be left out.
+       */
+      path: string;
+      /** Either the index of an entry, */
+      index?: string;
+      /** or a time (RFC 3339), or how long it is ago, such as 12h or 7d. */
+      time?: string;
+    };
+    answer: Past;
+  };
   /** Explain why a key is held or an agent waits. */
   getWhy: {
     query?: {
@@ -5713,6 +5753,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   getKey: { method: "GET", path: "/v1/keys/{key}" },
   listWaits: { method: "GET", path: "/v1/waits" },
   declareWait: { method: "POST", path: "/v1/waits", keyed: true, sends: "application/json" },
+  getPast: { method: "GET", path: "/v1/at" },
   getWhy: { method: "GET", path: "/v1/why" },
   listHotKeys: { method: "GET", path: "/v1/hot" },
   listEvents: { method: "GET", path: "/v1/events", streams: true },

@@ -138,6 +138,7 @@ Code = Literal[
     "queue_draining",
     "too_many_effects",
     "quota_exceeded",
+    "past_too_large",
     "history_trimmed",
     "unauthenticated",
     "forbidden",
@@ -898,6 +899,18 @@ class HotKey(TypedDict):
     holders: int
     # Waiters in line.
     length: int
+
+
+# The answer of GET /v1/at.
+class Past(TypedDict):
+    # The path that was asked for, with its parameters.
+    path: str
+    # The moment that is shown: the requested one, or that of the entry with the index.
+    time: Time
+    # The answer of the path. Its index is the one that was asked for.
+    answer: Any
+    at: At
+    server_time: Time
 
 
 # The answer of GET /v1/waits.
