@@ -115,27 +115,29 @@ func (c *call) moment() (m *moment, ok bool) {
 		c.refuse(interlock.CodeInvalidRequest, "name one moment: ?index=1041, or ?time=2026-01-02T03:04:05Z or 12h ago as ?time=12h")
 		return nil, false
 	}
-	newest, ok := c.confirm()
-	if !ok {
-		return nil, false
-	}
 	m = &moment{}
 	if at != "" {
 		if m.now, ok = c.momentParam("time"); !ok {
 			return nil, false
 		}
-		return m, c.indexAt(m, newest.Index)
+		newest, ok := c.confirm()
+		return m, ok && c.indexAt(m, newest.Index)
 	}
 	n, err := strconv.ParseUint(index, 10, 63)
 	if err != nil || n == 0 {
 		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter index: want a number from 1 on, found %q", clipped(index)))
 		return nil, false
 	}
-	if m.index = interlock.Index(n); m.index > newest.Index {
+	// What was durable once stays so: only an index beyond it needs proof that this server has the newest.
+	if m.index = interlock.Index(n); m.index <= c.s.shard.At().Index {
+		return m, true
+	}
+	newest, ok := c.confirm()
+	if ok && m.index > newest.Index {
 		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", index, newest.Index))
 		return nil, false
 	}
-	return m, true
+	return m, ok
 }
 
 // indexAt completes a moment that a time names.

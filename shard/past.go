@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -31,7 +32,8 @@ const (
 type Past struct {
 	turn chan struct{} // holds a value while no question is answered
 	kept []pastState   // the last one is the newest
-	room int           // pastBytes
+	room int           // for states
+	time time.Duration // for a replay
 }
 
 // pastState is a state of a shard.
@@ -45,8 +47,15 @@ type pastState struct {
 
 // NewPast makes one without states.
 func NewPast() *Past {
-	p := &Past{turn: make(chan struct{}, 1), room: pastBytes}
+	p := &Past{turn: make(chan struct{}, 1), room: pastBytes, time: pastWithin}
 	p.turn <- struct{}{}
+	return p
+}
+
+// Unbounded makes one without bounds of time and memory, for a process that answers nothing else.
+func Unbounded() *Past {
+	p := NewPast()
+	p.room, p.time = math.MaxInt, 24*time.Hour
 	return p
 }
 
@@ -90,7 +99,7 @@ func (p *Past) state(ctx context.Context, x pastState) (pastState, error) {
 		p.kept = append(slices.Delete(p.kept, i, i+1), x)
 		return x, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, pastWithin, ErrTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.time, ErrTooLong)
 	defer cancel()
 	r, err := replay(ctx, until{x.of.journal, x.index}, engine.New(x.of.options...), x.index, x.within(p.room), nil)
 	if err != nil {

@@ -101,7 +101,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	}{
 		{topicDaily, []*cobra.Command{
 			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewStatus(a),
-			inspect.NewLog(a), serve.New(a),
+			inspect.NewLog(a), inspect.NewAt(a, newRoot), serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
 			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a),

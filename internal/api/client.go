@@ -28,8 +28,9 @@ type Config struct {
 
 	// Timeout bounds a call at all servers together, beyond Request.Wait; 0: 15 s.
 	Timeout time.Duration
-	// Transport replaces the connections that New sets up.
+	// Transport replaces the connections that New sets up, and Wrap stands in front of either; nil: nothing.
 	Transport http.RoundTripper
+	Wrap      func(http.RoundTripper) http.RoundTripper
 }
 
 const dialTimeout = 5 * time.Second
@@ -67,6 +68,9 @@ func New(cfg Config) *Client {
 			MaxIdleConnsPerHost: 64,
 			IdleConnTimeout:     time.Minute,
 		}
+	}
+	if cfg.Wrap != nil {
+		cfg.Transport = cfg.Wrap(cfg.Transport)
 	}
 	return &Client{cfg: cfg, servers: servers, http: http.Client{
 		Transport:     cfg.Transport,

@@ -29,16 +29,19 @@ type API struct {
 type Request = api.Request
 
 // NewAPI returns the HTTP API of the target.
-func NewAPI(t *Target) *API {
+func NewAPI(t *Target) *API { return newAPI(t, nil) }
+
+func newAPI(t *Target, wrap func(http.RoundTripper) http.RoundTripper) *API {
 	return &API{target: t, Client: api.New(api.Config{
 		Bases: t.Bases, Credential: t.Credential, Namespace: t.Tenant(), TLS: t.TLS, UserAgent: "interlock/" + Version(),
+		Wrap: wrap,
 	})}
 }
 
 // API returns the HTTP API of the server that the command talks to. It is one for all calls of the
 // process, so that a server which was found to be the active one is asked first from then on.
 func (a *App) API() *API {
-	a.apiOnce.Do(func() { a.api = NewAPI(&a.Server) })
+	a.apiOnce.Do(func() { a.api = newAPI(&a.Server, a.Wrap) })
 	return a.api
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type App struct {
 	Server  Target
 	Output  string // -o
 	Context string // --context
+
+	// Wrap stands in front of the connections to the server; nil: nothing.
+	Wrap func(http.RoundTripper) http.RoundTripper
 
 	apiOnce sync.Once
 	api     *API // see API

@@ -1,0 +1,204 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/journal/filejournal"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
+)
+
+// ofThePast are the commands that at runs: each reads by HTTP alone what is journaled.
+var ofThePast = []string{
+	"key list", "key get", "key waits", "why", "lease list", "agent list", "task list", "queue list", "queue get",
+	"approval list", "workflow list", "state list", "effect list", "effect get", "writer list", "pattern list",
+	"pattern get", "namespace get",
+}
+
+// NewAt returns the command at. root makes the commands of the program for another App.
+func NewAt(a *cli.App, root func(*cli.App) *cobra.Command) *cobra.Command {
+	var index, moment, dir string
+	cmd := &cobra.Command{
+		Use:   "at (--index N | --time T) COMMAND [ARGS]",
+		Short: "Run a reading command as of an earlier moment",
+		Long: `Run a reading command on the state after an entry of the journal, or as of a time: who held a key
+then, who waited for whom, which tasks there were. The output is the one that the command would
+have shown then, and the moment goes to standard error. "waits" stands for "key waits", "ls" for
+"key list", and "key KEY" for "key get KEY".
+
+With --data-dir the journal in a directory is read, and no server is needed: a copy from another
+machine makes a report of a problem reproducible. Nothing in it is changed.
+
+Heartbeats, progress and connections are not journaled: each session that had not ended is shown
+as live.
+
+The commands are: ` + strings.Join(ofThePast, ", ") + `.`,
+		Example: `  interlock at --time 8h key waits
+  interlock at --time 2026-01-02T03:04:05Z why account:12345
+  interlock at --index 1041 --data-dir ./copy key KEY`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (index == "") == (moment == "") {
+				return cli.Usagef("name one moment: --index 1041, --time 2026-01-02T03:04:05Z, or --time 8h for 8 hours ago")
+			}
+			query := url.Values{}
+			if index != "" {
+				query.Set("index", index)
+			} else {
+				query.Set("time", moment)
+			}
+			t := &past{query: query}
+			if dir != "" {
+				handler, err := archive(cmd.Context(), dir)
+				if err != nil {
+					return err
+				}
+				t.handler = handler
+			}
+			return t.run(cmd, a, root, args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&index, "index", "", "the `index` of an entry of the journal, as answers and events show it")
+	cmd.Flags().StringVar(&moment, "time", "", "a `time` in RFC 3339, or how long ago it is, such as 8h or 7d")
+	cmd.Flags().StringVar(&dir, "data-dir", "", "read the journal in this `directory` instead of asking a server")
+	return cmd
+}
+
+// archive is the API of the journal in a directory.
+func archive(ctx context.Context, dir string) (http.Handler, error) {
+	r, err := filejournal.OpenReader(ctx, dir)
+	if err != nil {
+		return nil, cli.ExitWith(cli.ExitDamaged, err)
+	}
+	if r.Tail() == 0 {
+		return nil, errors.Join(cli.Usagef("--data-dir %s: there is no journal", dir), r.Close())
+	}
+	return server.NewArchive(shard.NewArchive(r), cli.Version())
+}
+
+// past carries the requests of a command to /v1/at.
+type past struct {
+	query   url.Values   // of the moment
+	handler http.Handler // of an archive; nil: a server is asked
+	next    http.RoundTripper
+	shown   time.Time // the moment of the last answer
+	index   string
+}
+
+// run runs a command with a root of its own, for which the options before at count as well.
+func (t *past) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cobra.Command, args []string) error {
+	inner := cli.NewApp(args)
+	inner.In, inner.Out, inner.Err = a.In, a.Out, a.Err
+	inner.Wrap = func(next http.RoundTripper) http.RoundTripper {
+		t.next = next
+		return t
+	}
+	r := root(inner)
+	args = longForm(r, args)
+	found, _, err := r.Find(args)
+	name := strings.TrimPrefix(found.CommandPath(), r.Name()+" ")
+	if err != nil || !slices.Contains(ofThePast, name) {
+		return cli.Usagef("%s has no past: name one of %s", strings.Join(args, " "), strings.Join(ofThePast, ", "))
+	}
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && !cli.Given(f) {
+			args = append([]string{"--" + f.Name + "=" + f.Value.String()}, args...)
+		}
+	})
+	r.SetArgs(args)
+	if err := r.ExecuteContext(cmd.Context()); err != nil {
+		return err
+	}
+	if t.index != "" && !inner.JSON() {
+		a.Complain("as of %s, after entry %s", t.shown.UTC().Format(time.RFC3339), t.index)
+	}
+	return nil
+}
+
+// longForm spells out the short forms of commands.
+func longForm(root *cobra.Command, args []string) []string {
+	switch args[0] {
+	case "waits":
+		return append([]string{"key", "waits"}, args[1:]...)
+	case "ls":
+		return append([]string{"key", "list"}, args[1:]...)
+	case "key":
+		if found, _, err := root.Find(args); err != nil || len(args) > 1 && found.Name() == "key" {
+			return append([]string{"key", "get"}, args[1:]...)
+		}
+	}
+	return args
+}
+
+// RoundTrip asks for the past of what a request asks for.
+func (t *past) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return nil, fmt.Errorf("%s %s: the past cannot be changed", r.Method, r.URL.Path)
+	}
+	path := r.URL.EscapedPath()
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	query := url.Values{"path": {path}}
+	for name, values := range t.query {
+		query[name] = values
+	}
+	u := *r.URL
+	u.Path, u.RawPath, u.RawQuery = "/v1/at", "", query.Encode()
+	r = r.Clone(r.Context())
+	r.URL = &u
+	res, err := t.send(r)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return res, err
+	}
+	defer res.Body.Close()
+	var got api.Past
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+		return nil, fmt.Errorf("the answer of /v1/at cannot be read: %w", err)
+	}
+	t.shown, t.index = got.Time, fmt.Sprint(got.At.Index)
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(got.Answer)), int64(len(got.Answer))
+	res.Header.Del("Content-Length")
+	return res, nil
+}
+
+// send sends a request to the server, or has the archive answer it.
+func (t *past) send(r *http.Request) (*http.Response, error) {
+	if t.handler == nil {
+		return t.next.RoundTrip(r)
+	}
+	r.RequestURI, r.Host, r.RemoteAddr = r.URL.RequestURI(), r.URL.Host, "127.0.0.1:0"
+	w := &recorder{status: http.StatusOK, header: http.Header{}}
+	t.handler.ServeHTTP(w, r)
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Proto: r.Proto, ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// recorder keeps an answer.
+type recorder struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header         { return w.header }
+func (w *recorder) WriteHeader(status int)      { w.status = status }
+func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }

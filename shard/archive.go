@@ -1,0 +1,71 @@
+package shard
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
+)
+
+// Archive is a journal that nobody writes, such as a copy of another machine's: it answers about the past
+// and changes nothing.
+type Archive struct{ s *Shard }
+
+// Recorded is the part of a journal that an Archive reads.
+type Recorded interface {
+	First() interlock.Index
+	Tail() interlock.Index
+	Epoch() interlock.Epoch
+	Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error
+	SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error)
+}
+
+// NewArchive makes an archive of what is recorded.
+func NewArchive(from Recorded) *Archive {
+	s := &Shard{epoch: from.Epoch(), journal: recorded{Recorded: from}}
+	s.durable.Store(uint64(from.Tail()))
+	return &Archive{s}
+}
+
+// recorded is a journal of which only the reading methods are used.
+type recorded struct {
+	journal.Journal
+	Recorded
+}
+
+func (r recorded) First() interlock.Index { return r.Recorded.First() }
+func (r recorded) Tail() interlock.Index  { return r.Recorded.Tail() }
+func (r recorded) Epoch() interlock.Epoch { return r.Recorded.Epoch() }
+
+func (r recorded) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+	return r.Recorded.Read(ctx, from, visit)
+}
+
+func (r recorded) SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
+	return r.Recorded.SnapshotAt(ctx, upTo)
+}
+
+// At is the newest entry.
+func (a *Archive) At() interlock.At { return a.s.At() }
+
+// First is Shard.First.
+func (a *Archive) First() interlock.Index { return a.s.First() }
+
+// LookBack is Shard.LookBack.
+func (a *Archive) LookBack(
+	ctx context.Context, p *Past, index interlock.Index, now engine.Time,
+	look func(*engine.Engine, engine.Time) (done bool),
+) (interlock.At, error) {
+	return a.s.LookBack(ctx, p, index, now, look)
+}
+
+// Oldest is Shard.Oldest.
+func (a *Archive) Oldest(ctx context.Context) (interlock.Index, error) { return a.s.Oldest(ctx) }
+
+// IndexAt is Shard.IndexAt.
+func (a *Archive) IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error) {
+	return a.s.IndexAt(ctx, t, margin)
+}
