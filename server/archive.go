@@ -15,7 +15,7 @@ import (
 func NewArchive(of *shard.Archive, version string) (http.Handler, error) {
 	past := shard.Unbounded()
 	s, err := New(Config{
-		Shard: archived{noShard{elsewhere(func() Active { return Active{} })}, of, past}, Past: past, Version: version,
+		Shard: archiveShard{noShard{elsewhere(func() Active { return Active{} })}, of, past}, Past: past, Version: version,
 	})
 	if err != nil {
 		return nil, err
@@ -23,18 +23,18 @@ func NewArchive(of *shard.Archive, version string) (http.Handler, error) {
 	return s.HTTPHandler(), nil
 }
 
-// archived is the shard of an archive.
-type archived struct {
+// archiveShard is the shard of an archive.
+type archiveShard struct {
 	noShard
 	of   *shard.Archive
 	past *shard.Past
 }
 
-func (a archived) At() interlock.At       { return a.of.At() }
-func (a archived) First() interlock.Index { return a.of.First() }
+func (a archiveShard) At() interlock.At       { return a.of.At() }
+func (a archiveShard) First() interlock.Index { return a.of.First() }
 
 // Read sees the newest state.
-func (a archived) Read(
+func (a archiveShard) Read(
 	ctx context.Context, _ interlock.Namespace, query func(*engine.Engine, engine.Time),
 ) (interlock.At, error) {
 	return a.of.LookBack(ctx, a.past, a.At().Index, 0, func(e *engine.Engine, now engine.Time) bool {
@@ -43,15 +43,15 @@ func (a archived) Read(
 	})
 }
 
-func (a archived) LookBack(
+func (a archiveShard) LookBack(
 	ctx context.Context, past *shard.Past, index interlock.Index, now engine.Time,
 	look func(*engine.Engine, engine.Time) (done bool),
 ) (interlock.At, error) {
 	return a.of.LookBack(ctx, past, index, now, look)
 }
 
-func (a archived) Oldest(ctx context.Context) (interlock.Index, error) { return a.of.Oldest(ctx) }
+func (a archiveShard) Oldest(ctx context.Context) (interlock.Index, error) { return a.of.Oldest(ctx) }
 
-func (a archived) IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error) {
+func (a archiveShard) IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error) {
 	return a.of.IndexAt(ctx, t, margin)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/shard"
 )
 
@@ -41,7 +40,7 @@ func (m *moment) wrap(answer *jsonOut, at interlock.At) *jsonOut {
 	return j
 }
 
-// ofThePast are the paths that /v1/at answers. Each of their handlers asks by read, survey or look alone, so
+// ofThePast are the paths that /v1/at answers. Each of their handlers uses read, survey or look alone, so
 // that its answer about the past is that about the present, of another state. They must not show what is not
 // journaled, such as statistics, and their answers are JSON.
 var ofThePast = map[string]bool{
@@ -97,7 +96,9 @@ func init() {
 func (c *call) pathOfThePast() (path string, ok bool) {
 	asked := c.query.Get("path")
 	if asked == "" {
-		c.refuse(interlock.CodeInvalidRequest, "parameter path: name a path, such as waits, keys/account:12345 or why?agent=billing-7")
+		c.refuse(
+			interlock.CodeInvalidRequest, "parameter path: name a path, such as waits, keys/account:1 or why?agent=billing-7",
+		)
 		return "", false
 	}
 	u, err := url.Parse("/v1/" + strings.TrimPrefix(strings.TrimPrefix(asked, "/v1"), "/"))
@@ -112,7 +113,10 @@ func (c *call) pathOfThePast() (path string, ok bool) {
 func (c *call) moment() (m *moment, ok bool) {
 	index, at := c.query.Get("index"), c.query.Get("time")
 	if (index == "") == (at == "") {
-		c.refuse(interlock.CodeInvalidRequest, "name one moment: ?index=1041, or ?time=2026-01-02T03:04:05Z or 12h ago as ?time=12h")
+		c.refuse(
+			interlock.CodeInvalidRequest,
+			"name one moment: ?index=1041, ?time=2026-01-02T03:04:05Z, or ?time=12h for 12 hours ago",
+		)
 		return nil, false
 	}
 	m = &moment{}
@@ -125,7 +129,9 @@ func (c *call) moment() (m *moment, ok bool) {
 	}
 	n, err := strconv.ParseUint(index, 10, 63)
 	if err != nil || n == 0 {
-		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf("parameter index: want a number from 1 on, found %q", clipped(index)))
+		c.refuse(
+			interlock.CodeInvalidRequest, fmt.Sprintf("parameter index: want a number from 1 on, found %q", clipped(index)),
+		)
 		return nil, false
 	}
 	// What was durable once stays so: only an index beyond it needs proof that this server has the newest.
@@ -134,7 +140,9 @@ func (c *call) moment() (m *moment, ok bool) {
 	}
 	newest, ok := c.confirm()
 	if ok && m.index > newest.Index {
-		c.refuse(interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", index, newest.Index))
+		c.refuse(
+			interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", index, newest.Index),
+		)
 		return nil, false
 	}
 	return m, ok
@@ -165,7 +173,7 @@ func (c *call) lookBack(look func(*engine.Engine, engine.Time) (done bool)) (int
 		},
 	)
 	switch {
-	case errors.Is(err, journal.ErrTrimmed):
+	case errors.Is(err, shard.ErrTooOld):
 		return at, c.trimmed()
 	case errors.Is(err, shard.ErrTooLarge), errors.Is(err, shard.ErrTooLong):
 		return at, &interlock.Error{

@@ -39,14 +39,15 @@ func (d *door) pastViews() (paths []string) {
 	return paths
 }
 
-// fromTheJournal removes what an answer says of heartbeats, connections and the moment of asking, and which tasks
-// let others pass because no worker asks for them.
+// fromTheJournal removes the members about heartbeats, connections and the moment of asking, and about tasks that let
+// others pass because no worker asks for them.
 func fromTheJournal(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for _, name := range []string{
 			"server_time", "heartbeat_age_ms", "expires_in_ms", "expires_at", "liveness", "connected",
-			"grace_in_ms", "retry_after_ms", "advice", "text", "hold_time_ms", "workers", "eta_ms", "spare", "progress", "dormant", "position",
+			"grace_in_ms", "retry_after_ms", "advice", "text", "hold_time_ms", "workers", "eta_ms", "spare", "progress",
+			"dormant", "position",
 		} {
 			delete(x, name)
 		}
@@ -66,7 +67,7 @@ func fromTheJournal(v any) any {
 	return v
 }
 
-// At the newest index the past is the present, in each answer, except for what is not journaled.
+// At the newest index the past is the present, in each answer, except where it is not journaled.
 func TestPastIsThePresent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -10,12 +10,12 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// Archive is a journal that nobody writes, such as a copy of another machine's: it answers about the past
+// Archive is a journal without an owner, such as a copy of another machine's: it answers about the past
 // and changes nothing.
 type Archive struct{ s *Shard }
 
-// Recorded is the part of a journal that an Archive reads.
-type Recorded interface {
+// Log is the part of a journal that an Archive reads.
+type Log interface {
 	First() interlock.Index
 	Tail() interlock.Index
 	Epoch() interlock.Epoch
@@ -23,29 +23,29 @@ type Recorded interface {
 	SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error)
 }
 
-// NewArchive makes an archive of what is recorded.
-func NewArchive(from Recorded) *Archive {
-	s := &Shard{epoch: from.Epoch(), journal: recorded{Recorded: from}}
+// NewArchive makes an archive of a log.
+func NewArchive(from Log) *Archive {
+	s := &Shard{epoch: from.Epoch(), journal: logJournal{Log: from}}
 	s.durable.Store(uint64(from.Tail()))
 	return &Archive{s}
 }
 
-// recorded is a journal of which only the reading methods are used.
-type recorded struct {
+// logJournal makes a journal of a log, for readers.
+type logJournal struct {
 	journal.Journal
-	Recorded
+	Log
 }
 
-func (r recorded) First() interlock.Index { return r.Recorded.First() }
-func (r recorded) Tail() interlock.Index  { return r.Recorded.Tail() }
-func (r recorded) Epoch() interlock.Epoch { return r.Recorded.Epoch() }
+func (r logJournal) First() interlock.Index { return r.Log.First() }
+func (r logJournal) Tail() interlock.Index  { return r.Log.Tail() }
+func (r logJournal) Epoch() interlock.Epoch { return r.Log.Epoch() }
 
-func (r recorded) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
-	return r.Recorded.Read(ctx, from, visit)
+func (r logJournal) Read(ctx context.Context, from interlock.Index, visit func(journal.Entry) error) error {
+	return r.Log.Read(ctx, from, visit)
 }
 
-func (r recorded) SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
-	return r.Recorded.SnapshotAt(ctx, upTo)
+func (r logJournal) SnapshotAt(ctx context.Context, upTo interlock.Index) (interlock.Index, io.ReadCloser, error) {
+	return r.Log.SnapshotAt(ctx, upTo)
 }
 
 // At is the newest entry.

@@ -59,15 +59,16 @@ func Unbounded() *Past {
 	return p
 }
 
-// ErrTooLarge and ErrTooLong mean that a state of the past is beyond the bounds of a question.
+// A state of the past may be beyond the bounds of a question, or be forgotten.
 var (
 	ErrTooLarge = errors.New("shard: the state has more than fits into the memory for questions about the past")
 	ErrTooLong  = fmt.Errorf("shard: the replay takes longer than %s", pastWithin)
+	ErrTooOld   = errors.New("shard: the journal has no way to that state any more")
 )
 
 // LookBack is Survey as of an index, which is at least 1 and at most that of At: look sees the state after
 // it. look receives the time of that state: now, or the time of its last entry if that is later.
-// journal.ErrTrimmed means that no snapshot leads to the index any more.
+// ErrTooOld means that no snapshot leads to the index any more.
 func (s *Shard) LookBack(
 	ctx context.Context, p *Past, index interlock.Index, now engine.Time,
 	look func(*engine.Engine, engine.Time) (done bool),
@@ -103,13 +104,16 @@ func (p *Past) state(ctx context.Context, x pastState) (pastState, error) {
 	defer cancel()
 	r, err := replay(ctx, until{x.of.journal, x.index}, engine.New(x.of.options...), x.index, x.within(p.room), nil)
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, ErrTooLong) {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, ErrTooLong):
 			err = cause
+		case errors.Is(err, journal.ErrTrimmed):
+			err = fmt.Errorf("%w: %w", ErrTooOld, err)
 		}
 		return x, err
 	}
 	if r.at != x.index {
-		return x, fmt.Errorf("shard: the journal ends at entry %d: %w", r.at, journal.ErrTrimmed)
+		return x, fmt.Errorf("shard: the journal ends at entry %d, before %d", r.at, x.index)
 	}
 	x.engine = r.engine
 	x.engine.LookBack(x.now)

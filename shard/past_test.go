@@ -10,7 +10,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/journal"
 )
 
 // pastHash is that of the state after an index, by p.
@@ -64,7 +63,7 @@ func TestPastIsWhatWasLive(t *testing.T) {
 			got, err := r.pastHash(p, index)
 			switch {
 			case index < oldest:
-				if !errors.Is(err, journal.ErrTrimmed) {
+				if !errors.Is(err, ErrTooOld) {
 					t.Fatalf("index %d, before the oldest %d: %v", index, oldest, err)
 				}
 			case err != nil:

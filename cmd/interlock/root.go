@@ -24,6 +24,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/merge"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/message"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/namespace"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/past"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/queue"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/run"
@@ -101,7 +102,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	}{
 		{topicDaily, []*cobra.Command{
 			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewStatus(a),
-			inspect.NewLog(a), inspect.NewAt(a, newRoot), serve.New(a),
+			inspect.NewLog(a), past.New(a, newRoot), serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
 			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a),

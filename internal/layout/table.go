@@ -167,6 +167,13 @@ var table = []rule{
 		local:  []string{".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 	},
 	{
+		folder: "cmd/interlock/internal/past",
+		local: []string{
+			"cmd/interlock/internal/cli", "internal/api", "journal/filejournal", "server", "shard",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/file",
 		local:  []string{".", "cmd/interlock/internal/cli", "guard/file", "internal/api"},
 		remote: []string{"github.com/spf13/cobra"},

@@ -133,7 +133,8 @@ func TestDamagedDirectory(t *testing.T) {
 		}, "-"},
 		{"snapshot of a later index", func(d *simdisk.Disk) {
 			led := &ledger{known: make([]string, 100)}
-			j := &Journal{dir: d, tail: 100, pool: newPool(d, crashOptions, &inspection{}, nil), snapshots: []journal.Saved{{Index: 5}}, segments: []segment{{first: 1}}}
+			j := &Journal{dir: d, tail: 100, pool: newPool(d, crashOptions, &inspection{}, nil)}
+			j.snapshots, j.segments = []journal.Saved{{Index: 5}}, []segment{{first: 1}}
 			if err := led.save(j, 99); err != nil {
 				t.Fatal(err)
 			}

@@ -78,7 +78,8 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].Index == at {
 		j.snapshots = j.snapshots[:n-1]
 	}
-	j.snapshots = journal.Retain(append(j.snapshots, journal.Saved{Index: at, Bytes: size}), j.segments[0].first, maxOldBytes)
+	saved := append(j.snapshots, journal.Saved{Index: at, Bytes: size})
+	j.snapshots = journal.Retain(saved, j.segments[0].first, maxOldBytes)
 	j.mu.Unlock()
 	j.pool.snapshotTakes(size)
 	return j.removeSnapshots()

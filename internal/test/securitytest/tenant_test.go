@@ -254,8 +254,8 @@ func crossListings(t *testing.T, s *site) {
 	s.worlds(t)
 	tried := 0
 	for _, op := range s.operations(t) {
-		if op.method != "GET" || op.endless || op.id == "getWhy" || op.id == "getPast" || op.id == "getBackup" || op.id == "listShards" ||
-			len(op.foreignReference.path) > 0 {
+		if op.method != "GET" || op.endless || op.id == "getWhy" || op.id == "getPast" || op.id == "getBackup" ||
+			op.id == "listShards" || len(op.foreignReference.path) > 0 {
 			continue
 		}
 		for _, tr := range op.trials() {

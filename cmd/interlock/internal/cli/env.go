@@ -63,3 +63,13 @@ func FromEnvironment(flags *pflag.FlagSet) (err error) {
 
 // Given reports whether a flag's value came from the environment.
 func Given(f *pflag.Flag) bool { return f.Annotations[envGiven] != nil }
+
+// Globals returns the shared flags that a command line has, so that another one gets them.
+func Globals(cmd *cobra.Command) (args []string) {
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && !Given(f) {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return args
+}

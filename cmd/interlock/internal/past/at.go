@@ -1,4 +1,4 @@
-package inspect
+package past
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/api"
@@ -30,15 +29,15 @@ var ofThePast = []string{
 	"pattern get", "namespace get",
 }
 
-// NewAt returns the command at. root makes the commands of the program for another App.
-func NewAt(a *cli.App, root func(*cli.App) *cobra.Command) *cobra.Command {
+// New returns the command at. root makes the commands of the program for another App.
+func New(a *cli.App, root func(*cli.App) *cobra.Command) *cobra.Command {
 	var index, moment, dir string
 	cmd := &cobra.Command{
 		Use:   "at (--index N | --time T) COMMAND [ARGS]",
 		Short: "Run a reading command as of an earlier moment",
-		Long: `Run a reading command on the state after an entry of the journal, or as of a time: who held a key
-then, who waited for whom, which tasks there were. The output is the one that the command would
-have shown then, and the moment goes to standard error. "waits" stands for "key waits", "ls" for
+		Long: `Run a reading command on the state after an entry of the journal, or as of a time: the holders and
+waiters of a key, the leases, the tasks. The output is the one that the command would have shown
+then, and the moment goes to standard error. "waits" stands for "key waits", "ls" for
 "key list", and "key KEY" for "key get KEY".
 
 With --data-dir the journal in a directory is read, and no server is needed: a copy from another
@@ -47,7 +46,8 @@ machine makes a report of a problem reproducible. Nothing in it is changed.
 Heartbeats, progress and connections are not journaled: each session that had not ended is shown
 as live.
 
-The commands are: ` + strings.Join(ofThePast, ", ") + `.`,
+The commands are: key list|get|waits, why, lease list, agent list, task list, queue list|get, approval
+list, workflow list, state list, effect list|get, writer list, pattern list|get, namespace get.`,
 		Example: `  interlock at --time 8h key waits
   interlock at --time 2026-01-02T03:04:05Z why account:12345
   interlock at --index 1041 --data-dir ./copy key KEY`,
@@ -62,7 +62,7 @@ The commands are: ` + strings.Join(ofThePast, ", ") + `.`,
 			} else {
 				query.Set("time", moment)
 			}
-			t := &past{query: query}
+			t := &transport{query: query}
 			if dir != "" {
 				handler, err := archive(cmd.Context(), dir)
 				if err != nil {
@@ -92,8 +92,8 @@ func archive(ctx context.Context, dir string) (http.Handler, error) {
 	return server.NewArchive(shard.NewArchive(r), cli.Version())
 }
 
-// past carries the requests of a command to /v1/at.
-type past struct {
+// transport carries the requests of a command to /v1/at.
+type transport struct {
 	query   url.Values   // of the moment
 	handler http.Handler // of an archive; nil: a server is asked
 	next    http.RoundTripper
@@ -101,8 +101,8 @@ type past struct {
 	index   string
 }
 
-// run runs a command with a root of its own, for which the options before at count as well.
-func (t *past) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cobra.Command, args []string) error {
+// run runs a command with a root of its own. The options before at count for it, too.
+func (t *transport) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cobra.Command, args []string) error {
 	inner := cli.NewApp(args)
 	inner.In, inner.Out, inner.Err = a.In, a.Out, a.Err
 	inner.Wrap = func(next http.RoundTripper) http.RoundTripper {
@@ -116,12 +116,7 @@ func (t *past) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cobra.Co
 	if err != nil || !slices.Contains(ofThePast, name) {
 		return cli.Usagef("%s has no past: name one of %s", strings.Join(args, " "), strings.Join(ofThePast, ", "))
 	}
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && !cli.Given(f) {
-			args = append([]string{"--" + f.Name + "=" + f.Value.String()}, args...)
-		}
-	})
-	r.SetArgs(args)
+	r.SetArgs(append(cli.Globals(cmd), args...))
 	if err := r.ExecuteContext(cmd.Context()); err != nil {
 		return err
 	}
@@ -146,8 +141,8 @@ func longForm(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// RoundTrip asks for the past of what a request asks for.
-func (t *past) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip asks /v1/at for the answer to a request.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return nil, fmt.Errorf("%s %s: the past cannot be changed", r.Method, r.URL.Path)
 	}
@@ -179,7 +174,7 @@ func (t *past) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request to the server, or has the archive answer it.
-func (t *past) send(r *http.Request) (*http.Response, error) {
+func (t *transport) send(r *http.Request) (*http.Response, error) {
 	if t.handler == nil {
 		return t.next.RoundTrip(r)
 	}

@@ -1,0 +1,6 @@
+// Package past is the command at, which runs reading commands on an earlier state.
+//
+// It must never change a journal, or pass on a request that changes anything.
+//
+// Start reading at at.go.
+package past
