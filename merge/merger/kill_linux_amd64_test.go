@@ -2,6 +2,7 @@ package merger
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -22,6 +23,8 @@ const (
 	victimAddress    = "INTERLOCK_TEST_VICTIM_ADDRESS"
 	victimRepository = "INTERLOCK_TEST_VICTIM_REPOSITORY"
 )
+
+var kills = flag.Int("kills", 0, "the `number` of calls at which TestKilledMerger kills; -1: at each")
 
 // TestVictim is the process of a merger that others kill.
 func TestVictim(t *testing.T) {
@@ -87,9 +90,15 @@ func TestKilledMerger(t *testing.T) {
 	if calls < 100 {
 		t.Fatalf("only %d calls were seen", calls)
 	}
-	kills := 30
-	if testing.Short() {
+	kills := *kills
+	switch {
+	case kills < 0:
+		kills = calls
+	case kills > 0:
+	case testing.Short():
 		kills = 6
+	default:
+		kills = 30
 	}
 	for i := range kills {
 		call := 1 + (2*i+1)*calls/(2*kills)

@@ -242,6 +242,12 @@ func (l *line) unfit(ctx context.Context, r *Record) (paths []string, why string
 			continue
 		}
 		kind, err := l.Files.Kind(ctx, id)
+		if err == nil && kind == "" && l.Fetch != nil {
+			var found bool
+			if found, err = l.Fetch(ctx, r.ID); found {
+				kind, err = l.Files.Kind(ctx, id)
+			}
+		}
 		switch {
 		case err != nil:
 			return nil, "", err
@@ -262,7 +268,8 @@ func (l *line) unfit(ctx context.Context, r *Record) (paths []string, why string
 }
 
 func missing(object string) string {
-	return fmt.Sprintf("The repository lacks the commit or file %s: push it, and submit again.", object)
+	return fmt.Sprintf("The repository lacks the commit or file %s: push it to the repository of the merge queue, "+
+		"which interlock workspace new --upstream names, and submit again.", object)
 }
 
 // place is the fence of a task's first lease. A merger may have died after that and before it wrote a record.

@@ -24,6 +24,9 @@ type Config struct {
 	Boundary Boundary
 	Target   Ref
 	Files    Files
+	// Fetch brings the submission with an id from where agents push it, if Files lacks its commit. It reports whether
+	// it was there. nil: agents push into the own repository.
+	Fetch func(ctx context.Context, id string) (found bool, err error)
 	// Profile is the digest of the boundary's profile.
 	Profile string
 	// Checks are the names of the checks that a tree must pass (default "check"), in the form of git.CheckName.

@@ -27,6 +27,26 @@ func (s *serve) target(repo git.Repository) merger.Ref {
 	return &remoteBranch{t, repo}
 }
 
+// fetch returns how the merger gets submissions that were pushed to the forge and not to its own repository.
+func (s *serve) fetch(repo git.Repository) func(ctx context.Context, id string) (found bool, err error) {
+	if s.push == "" {
+		return nil
+	}
+	repo.Env = append(repo.Env, git.Remote(os.Environ())...)
+	return func(ctx context.Context, id string) (found bool, err error) {
+		ref := "refs/interlock/sub/" + id
+		list, err := repo.Output(ctx, "ls-remote", "--end-of-options", s.push, ref)
+		if err != nil || list == "" {
+			return false, err
+		}
+		// The ref keeps the commits, as it does in a repository that agents push to.
+		_, err = repo.Output(
+			ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", s.push, ref+":"+ref,
+		)
+		return true, err
+	}
+}
+
 func (p *remoteBranch) Read(ctx context.Context) (merge.Position, error) {
 	at, err := p.Target.Read(ctx)
 	if err != nil {

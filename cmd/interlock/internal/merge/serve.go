@@ -203,8 +203,8 @@ func (s *serve) run(ctx context.Context, target string) error {
 	}
 	m, err := merger.New(merger.Config{
 		Client: c, Name: n, Ref: s.ref, Boundary: boundary, Target: s.target(repo),
-		Files: &merger.Repository{Git: repo}, Profile: profile.Digest(), Checks: names, MaxTries: s.maxTries, Log: log,
-		Leases: leases, Resolver: s.resolver, ResolveWithin: s.resolveWithin,
+		Files: &merger.Repository{Git: repo}, Fetch: s.fetch(repo), Profile: profile.Digest(), Checks: names,
+		MaxTries: s.maxTries, Log: log, Leases: leases, Resolver: s.resolver, ResolveWithin: s.resolveWithin,
 		Impacts: measure,
 		Train: train.Config{
 			Runners: s.runners, MaxBatch: s.batch, Lanes: s.lanes || s.impacts.given(), WholeEvery: s.whole,
