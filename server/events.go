@@ -19,7 +19,8 @@ import (
 // listEvents is GET /v1/events: the journal's events of the caller's namespace, as
 // JSON lines, or as server-sent events where Accept asks for text/event-stream.
 // Lines end at the newest event unless follow=true is given; server-sent events go
-// on unless follow=false is. Filters choose events by time, key, agent, kind and principal.
+// on unless follow=false is. Filters choose events by time, key, agent, kind and principal. With before the
+// newest events come first: see eventsBefore.
 //
 // The journal is read at the reader's pace and nothing waits for it, so one that stands still
 // costs a connection and blocks no other. One that has read nothing for writeTimeout is cut
@@ -54,6 +55,10 @@ func (c *call) listEvents() {
 	}
 	at, ok := c.confirm()
 	if !ok {
+		return
+	}
+	if c.query.Has("before") || c.query.Has("limit") {
+		c.eventsBefore(filter, at.Index)
 		return
 	}
 	from, ok := c.eventsFrom(at.Index)
@@ -97,17 +102,11 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 		c.refuse(interlock.CodeHistoryTrimmed, fmt.Sprintf("event %d is no longer kept: the oldest is %d", from, first))
 		return
 	}
-	leave, ok := c.s.streams.enter(c.namespace)
+	leave, ok := c.enterStreams()
 	if !ok {
-		c.refuse(
-			interlock.CodeTooManyStreams,
-			fmt.Sprintf("namespace %s has reached its limit of %d readers of events", c.namespace, c.s.streams.max),
-		)
 		return
 	}
 	defer leave()
-	c.s.obs.figures.streams.Inc()
-	defer c.s.obs.figures.streams.Dec()
 
 	c.answered = true
 	h := c.w.Header()
@@ -119,6 +118,24 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 	h["X-Content-Type-Options"] = noSniff
 	c.w.WriteHeader(http.StatusOK)
 	c.streamEvents(out, from, newest, follow)
+}
+
+// enterStreams admits one more reader of events. ok is false when the call was answered, else the reader calls
+// leave.
+func (c *call) enterStreams() (leave func(), ok bool) {
+	left, ok := c.s.streams.enter(c.namespace)
+	if !ok {
+		c.refuse(
+			interlock.CodeTooManyStreams,
+			fmt.Sprintf("namespace %s has reached its limit of %d readers of events", c.namespace, c.s.streams.max),
+		)
+		return nil, false
+	}
+	c.s.obs.figures.streams.Inc()
+	return func() {
+		c.s.obs.figures.streams.Dec()
+		left()
+	}, true
 }
 
 // eventsFrom is the index to begin at; 0 when none is given. It refuses to begin behind

@@ -440,6 +440,12 @@ func (f faulty) Survey(
 	return interlock.At{}, f.err
 }
 
+func (f faulty) LookBack(
+	context.Context, *shard.Past, interlock.Index, engine.Time, func(*engine.Engine, engine.Time) bool,
+) (interlock.At, error) {
+	return interlock.At{}, f.err
+}
+
 func (f faulty) Head(context.Context) (string, interlock.At, error) { return "", interlock.At{}, f.err }
 func (f faulty) Backup(context.Context) (*shard.Backup, error)      { return nil, f.err }
 func (f faulty) Failed() <-chan struct{}                            { return closedChannel }

@@ -119,13 +119,18 @@ func (c *call) moment() (m *moment, ok bool) {
 		)
 		return nil, false
 	}
+	newest := c.s.shard.At()
+	if !c.s.archive {
+		if newest, ok = c.confirm(); !ok {
+			return nil, false
+		}
+	}
 	m = &moment{}
 	if at != "" {
 		if m.now, ok = c.momentParam("time"); !ok {
 			return nil, false
 		}
-		newest, ok := c.confirm()
-		return m, ok && c.indexAt(m, newest.Index)
+		return m, c.indexAt(m, newest.Index)
 	}
 	n, err := strconv.ParseUint(index, 10, 63)
 	if err != nil || n == 0 {
@@ -134,18 +139,13 @@ func (c *call) moment() (m *moment, ok bool) {
 		)
 		return nil, false
 	}
-	// What was durable once stays so: only an index beyond it needs proof that this server has the newest.
-	if m.index = interlock.Index(n); m.index <= c.s.shard.At().Index {
-		return m, true
-	}
-	newest, ok := c.confirm()
-	if ok && m.index > newest.Index {
+	if m.index = interlock.Index(n); m.index > newest.Index {
 		c.refuse(
 			interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", index, newest.Index),
 		)
 		return nil, false
 	}
-	return m, ok
+	return m, true
 }
 
 // indexAt completes a moment that a time names.

@@ -85,7 +85,9 @@ var routes = []route{
 	{"/v1/hot", []method{{"GET", (*call).listHotKeys, mayRead, []string{"limit"}}}},
 	{"/v1/events", []method{{
 		"GET", (*call).listEvents, mayRead,
-		[]string{"from", "follow", "since", "until", "prefix", "agent", "about", "event", "principal"},
+		[]string{
+			"from", "follow", "since", "until", "prefix", "agent", "about", "event", "principal", "before", "limit",
+		},
 	}}},
 
 	{

@@ -142,6 +142,7 @@ type Config struct {
 type Server struct {
 	shard       Shard
 	past        *shard.Past
+	archive     bool // the journal has no owner, so nothing is to be confirmed
 	obs         *Observer
 	process     prometheus.Gatherer // nil if there are no metrics but those of obs
 	credentials *Credentials

@@ -5198,6 +5198,16 @@ export interface Operations {
        * came from another shard. The oldest that is kept when left out.
        */
       from?: string;
+      /**
+       * The newest events before this index, or of all with `newest`, newest first: a page of JSON
+       * lines.
+       */
+      before?: string;
+      /**
+       * About how many events a page has; it ends with all events of an index. Without `before` it
+       * is the newest page. Default: 100.
+       */
+      limit?: number;
       /** Only events from this time on: in RFC 3339, or how long ago, such as 12h or 7d. */
       since?: string;
       /**
