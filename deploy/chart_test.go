@@ -3,7 +3,6 @@ package deploy
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -146,20 +145,5 @@ func TestRefusedValues(t *testing.T) {
 				t.Errorf("the chart answers %v, want %q", err, tt.want)
 			}
 		})
-	}
-}
-
-// The page shows the alerts that the chart has.
-func TestAlertsOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	alerts, err := os.ReadFile(filepath.Join(chartDir, "files/alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), "```yaml\n"+string(alerts)+"```\n") {
-		t.Error("docs/operations.md has other alerts than the chart: its block is to be files/alerts.yaml, byte for byte")
 	}
 }

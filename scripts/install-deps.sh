@@ -2,7 +2,7 @@
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
-# buildah (it builds the image), curl (an example uses it), bubblewrap (it makes sandboxes), a pooler of PostgreSQL, and
+# buildah (it builds the image), curl (an example uses it), prometheus (alerts and dashboard are asked there), bubblewrap (it makes sandboxes), a pooler of PostgreSQL, and
 # what fences are checked in:
 # PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
@@ -38,6 +38,7 @@ tests)
     need rpm rpm
     need buildah buildah
     need psql postgresql-client
+    need promtool prometheus
     if [ ! -x /usr/sbin/pgbouncer ]; then missing+=(pgbouncer); fi
     need redis-cli redis-tools
     need sqlite3 sqlite3

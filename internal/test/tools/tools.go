@@ -40,6 +40,8 @@ var programs = map[string]tool{
 	"mount":            {debian: "mount"},
 	"postgres":         {debian: "postgresql", find: findPostgres},
 	"pgbouncer":        {debian: "pgbouncer", find: findBouncer},
+	"prometheus":       {debian: "prometheus"},
+	"promtool":         {debian: "prometheus"},
 	"psql":             {debian: "postgresql-client"},
 	"/usr/bin/python3": {debian: "python3-cryptography"},
 	"python3":          {debian: "python3"},
