@@ -86,6 +86,8 @@ var table = []rule{
 		folder: "workspace", local: []string{"internal/filelock", "internal/git"},
 		remote: []string{"golang.org/x/sys/unix"},
 	},
+	{folder: "web"},
+	{folder: "web/build", remote: []string{"github.com/evanw/esbuild"}},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
@@ -277,7 +279,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/serve",
 		local: []string{
 			".", "cluster", "cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "engine/record", "guard/file",
-			"guard/signed", "hook", "internal/otlp", "journal", "mcp", "placement", "resp", "server", "shard",
+			"guard/signed", "hook", "internal/otlp", "journal", "mcp", "placement", "resp", "server", "shard", "web",
 		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix"},
 	},

@@ -8,6 +8,8 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/hook"
 	"github.com/interlockdev/interlock/mcp"
+	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/web"
 )
 
 // doors is the HTTP API with the doors of agents that speak another protocol. Each door makes ordinary
@@ -24,19 +26,51 @@ type door struct {
 	close   func()
 }
 
-func openDoors(api http.Handler, log *slog.Logger) *doors {
+// logins lets browsers in, with the dashboard; nil: without it.
+func openDoors(api http.Handler, logins *server.Logins, log *slog.Logger) (*doors, error) {
 	protocol := mcp.NewHandler(mcp.HandlerConfig{API: api, Version: cli.Version(), Log: log})
 	hooks := hook.NewHandler(hook.Config{API: api, Log: log})
-	return &doors{api: api, list: []door{
+	d := &doors{api: api, list: []door{
 		{path: "/mcp", handler: protocol, close: protocol.Close},
 		{path: hook.Path, handler: hooks, close: hooks.Close},
 	}}
+	if logins == nil {
+		return d, nil
+	}
+	d.api = logins.Handler(api)
+	dashboard, err := web.Handler()
+	if err != nil {
+		return nil, err
+	}
+	leave := func() {}
+	to := http.RedirectHandler(web.Path, http.StatusFound)
+	d.list = append(
+		d.list,
+		door{path: server.SessionPath, handler: d.api, close: leave},
+		door{path: web.Path, handler: dashboard, close: leave},
+		door{path: strings.TrimSuffix(web.Path, "/"), handler: to, close: leave},
+		door{path: "/", handler: rootFor(d.api, to), close: leave},
+	)
+	return d, nil
+}
+
+// rootFor answers at / with the way to the dashboard for browsers, and as the API for programs.
+func rootFor(api, dashboard http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" && web.WantsPage(r) {
+			dashboard.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 func (d *doors) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	for i := range d.list {
-		if one := &d.list[i]; path == one.path || strings.HasSuffix(one.path, "/") && strings.HasPrefix(path, one.path) {
+		one := &d.list[i]
+		below := len(one.path) > 1 && strings.HasSuffix(one.path, "/") && strings.HasPrefix(path, one.path)
+		if below || path == one.path {
 			one.handler.ServeHTTP(w, r)
 			return
 		}

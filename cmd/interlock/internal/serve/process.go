@@ -106,6 +106,16 @@ func (p *process) configure(cfg *serveConfig) (err error) {
 	if p.files, err = openFiles(cfg.Files, cfg.DataDir); err != nil {
 		return err
 	}
+	var logins *server.Logins
+	if cfg.UI {
+		logins, err = server.NewLogins(p.credentials, cfg.hosts(), cfg.PublicURL, p.certificate != nil)
+		if err != nil {
+			return err
+		}
+	}
+	if p.doors, err = openDoors(p.front.HTTPHandler(), logins, p.log); err != nil {
+		return err
+	}
 	if cfg.Insecure && p.credentials == nil {
 		p.log.Warn("no credentials are configured: every client may do everything", "flag", "--insecure")
 	}
@@ -147,7 +157,6 @@ func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) 
 
 // serve lets the APIs answer.
 func (p *process) serve() {
-	p.doors = openDoors(p.front.HTTPHandler(), p.log)
 	p.httpServer = p.front.HTTPServer(p.doors, p.log)
 	if p.certificate != nil {
 		p.httpServer.TLSConfig = p.certificate.TLSConfig()

@@ -27,6 +27,7 @@ type serveConfig struct {
 	RESP, RESPStrip        string
 	RESPTest               bool
 	Credentials            string
+	UI                     bool
 	TLSCert, TLSKey        string
 	Insecure               bool
 	WebhookAllow           []string
@@ -139,6 +140,7 @@ use.`,
 		"let any client of --resp delete the keys of others, as test suites of libraries do",
 	)
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
+	f.BoolVar(&cfg.UI, "ui", true, "offer the dashboard to browsers, at /ui/")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both listeners then accept only TLS")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
 	f.BoolVar(

@@ -1,0 +1,191 @@
+// The data of the page: reading calls of the public API, one stream of events for all tabs, and calls that change
+// something. Nothing here is private to the page: each path is one of /openapi.json, but for the
+// session of a browser.
+import { batch, signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { at, namespace } from './route.js';
+
+/** The caller: {needed, name, roles}; null until it is known. */
+export const caller = signal(null);
+/** How the stream is: '' (not yet), 'live', 'lost'. */
+export const live = signal('');
+/** The index of the newest event that was seen; a view reads again when it moves. */
+export const tick = signal(0);
+/** The newest events that came by the stream, newest first. */
+export const fresh = signal([]);
+/** A quiet notice, and the number of notices so far. */
+export const notice = signal('');
+
+const keptEvents = 300;
+
+/** An answer that is not 2xx, in the words of the server. */
+export class Refusal extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || 'status ' + status);
+    this.status = status;
+    this.code = body.code || '';
+  }
+}
+
+function headers(extra) {
+  const h = { 'Interlock-Dashboard': '1', ...extra };
+  if (namespace.value) h['Interlock-Namespace'] = namespace.value;
+  return h;
+}
+
+async function answer(response) {
+  const body = await response.json().catch(() => ({}));
+  if (response.status === 401) caller.value = { needed: true };
+  if (!response.ok) throw new Refusal(response.status, body);
+  return body;
+}
+
+/** Where the JSON of a path is: of the present, or of the moment that the page looks at. */
+export function twin(path, index) {
+  return index ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
+}
+
+/** Reads a path as JSON. */
+export async function get(path, index = 0) {
+  const body = await answer(await fetch(twin(path, index), { headers: headers() }));
+  return index ? body.answer : body;
+}
+
+/** Reads a path that answers with one JSON object a line. */
+export async function lines(path) {
+  const response = await fetch(path, { headers: headers({ Accept: 'application/x-ndjson' }) });
+  if (!response.ok) return answer(response);
+  return (await response.text()).split('\n').filter(Boolean).map((line) => JSON.parse(line));
+}
+
+/** Changes something. A repetition under the same key counts once. */
+export async function change(method, path, body, key) {
+  const h = headers({ 'Content-Type': 'application/json' });
+  if (key) h['Idempotency-Key'] = key;
+  return answer(await fetch(path, { method, headers: h, body: JSON.stringify(body || {}) }));
+}
+
+/**
+ * Follows what a path answers: again when an event came, at most once a second, and at least each `every` ms.
+ * Returns {data, error}; the data before an error stays.
+ */
+export function useGet(path, every = 15000) {
+  const [state, set] = useState({ path: '', data: null, error: null });
+  const index = at.value;
+  useEffect(() => {
+    if (!path) return undefined;
+    let gone = false, running = false, again = false, timer = 0, last = 0;
+    const read = async () => {
+      if (running) { again = true; return; }
+      running = true;
+      last = performance.now();
+      try {
+        const data = await get(path, index);
+        if (!gone) set({ path, data, error: null });
+      } catch (error) {
+        if (!gone) set((old) => ({ path, data: old.path === path ? old.data : null, error }));
+      }
+      running = false;
+      if (again && !gone) { again = false; soon(); }
+    };
+    const soon = () => {
+      clearTimeout(timer);
+      timer = setTimeout(read, Math.max(0, 1000 - (performance.now() - last)));
+    };
+    read();
+    if (index) return () => { gone = true; };
+    let first = true;
+    const stop = tick.subscribe(() => { if (first) first = false; else soon(); });
+    const pace = setInterval(soon, every);
+    return () => { gone = true; stop(); clearTimeout(timer); clearInterval(pace); };
+  }, [path, index, namespace.value]);
+  return state.path === path ? state : { data: null, error: null };
+}
+
+const channel = 'BroadcastChannel' in self ? new BroadcastChannel('interlock-events') : null;
+
+function receive(message) {
+  if (message.namespace !== namespace.value) return;
+  batch(() => {
+    if (message.live && message.live !== live.value) {
+      if (message.live === 'lost') notice.value = 'The connection broke off. Trying again.';
+      else if (live.value === 'lost') notice.value = 'Connected again.';
+      live.value = message.live;
+    }
+    if (message.event) fresh.value = [message.event, ...fresh.value].slice(0, keptEvents);
+    if (message.index) tick.value = message.index;
+  });
+}
+
+function tell(message) {
+  message.namespace = namespace.value;
+  receive(message);
+  channel?.postMessage(message);
+}
+
+/** Keeps one stream of events for all tabs: the tab that has the lock reads it and tells the others. */
+export function follow() {
+  if (channel) channel.onmessage = (e) => receive(e.data);
+  const lead = () => stream();
+  if (navigator.locks) navigator.locks.request('interlock-events ' + namespace.value, lead);
+  else lead();
+  return lead;
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function stream() {
+  let from = 0;
+  for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      if (caller.value && caller.value.needed) throw new Error('no credential');
+      const status = await get('/v1/status');
+      from = Math.max(from, Number(status.at.index));
+      tell({ live: 'live', index: from });
+      await read('/v1/events?from=' + (from + 1), (event) => {
+        from = Number(event.index);
+        tell({ live: 'live', event, index: from });
+      });
+      wait = 500;
+    } catch {
+      tell({ live: 'lost' });
+    }
+    await pause(wait);
+  }
+}
+
+// EventSource cannot send headers, so the stream is read by hand.
+async function read(path, each) {
+  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }) });
+  if (!response.ok) await answer(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split('\n');
+    rest = parts.pop();
+    for (const line of parts) {
+      if (!line.startsWith('data: ')) continue;
+      const event = JSON.parse(line.slice(6));
+      if (event.index) each(event);
+    }
+  }
+}
+
+/** Finds out the caller: a server without credentials lets everyone do everything. */
+export async function recognise() {
+  try {
+    const who = await get('/ui/session');
+    caller.value = { needed: false, open: !who.name, ...who };
+  } catch (error) {
+    if (error.status === 401) caller.value = { needed: true };
+    else throw error;
+  }
+}
+
+/** Whether the caller has one of some roles. */
+export function may(...roles) {
+  const c = caller.value;
+  return !at.value && c && !c.needed && (c.open || !c.roles || roles.some((r) => c.roles.includes(r)));
+}

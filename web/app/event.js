@@ -1,0 +1,34 @@
+// The journal's events as sentences.
+import { span } from './ui.jsx';
+
+const keysOf = (e) => (e.claims || []).map((c) => c.key).join(', ') || e.key || e.pattern || e.queue || '';
+
+const forms = {
+  granted: (e, k) => `takes ${k}${e.waited_ms ? ' after ' + span(e.waited_ms) : ''}`,
+  queued: (e, k) => `waits for ${k}`,
+  left: (e, k) => e.reason === 'deadlock' ? `is refused ${k}: a deadlock` : `leaves the line of ${k} (${e.reason})`,
+  ended: (e, k) => `gives up ${k || 'fence ' + e.fence} (${e.reason})`,
+  task_submitted: (e) => `submits a task to ${e.queue}`,
+  task_dispatched: (e) => `starts attempt ${e.attempt} of a task`,
+  task_attempt_failed: (e) => `fails at attempt ${e.attempt} (${e.outcome || e.reason})`,
+};
+
+/** The event in words; the agent stands before them. */
+export function sentence(e) {
+  const form = forms[e.event];
+  return form ? form(e, keysOf(e)) : [e.event.replaceAll('_', ' '), keysOf(e)].filter(Boolean).join(' ');
+}
+
+const lost = new Set(['expired', 'revoked', 'max_hold', 'session_expired', 'stalled']);
+
+/** What went wrong in an event: a word, or ''. */
+export function trouble(e) {
+  if (e.reason === 'deadlock' || e.event === 'deadlock') return 'deadlock';
+  if (e.event === 'ended' && lost.has(e.reason)) return e.reason === 'revoked' ? 'revoked' : 'lost';
+  if (/refused/.test(e.event)) return 'refused';
+  if (e.event === 'task_attempt_failed' && e.state === 'dead') return 'dead letter';
+  if (e.event === 'opened') return 'start';
+  return '';
+}
+
+export const keyOf = (e) => (e.claims && e.claims[0] && e.claims[0].key) || e.key || '';

@@ -1,0 +1,132 @@
+// Now: the verdict, the keys with the longest lines, the longest waits, what went wrong, and the open questions.
+import { h, Fragment } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { fresh, lines, tick, useGet } from './api.js';
+import { at, href } from './route.js';
+import { AgentLink, Bar, Card, Empty, Head, KeyLink, Missing, State, Table, Text, count, plural, span } from './ui.jsx';
+import { keyOf, sentence, trouble } from './event.js';
+import { cyclesOf, nodesOf } from './graph.js';
+import { Answers } from './work.jsx';
+
+const lookBack = 3000; // entries that are searched for trouble at the start
+
+/** The events in which something went wrong, newest first. */
+export function useTrouble() {
+  const [old, set] = useState([]);
+  const ready = tick.value > 0;
+  useEffect(() => {
+    if (!ready) return undefined;
+    let gone = false;
+    const from = Math.max(1, tick.peek() - lookBack);
+    lines('/v1/events?from=' + from + '&until=' + new Date().toISOString())
+      .then((all) => { if (!gone) set(all.filter(trouble).reverse()); }, () => {});
+    return () => { gone = true; };
+  }, [ready]);
+  const seen = new Set();
+  return [...fresh.value.filter(trouble), ...old].filter((e) => {
+    const id = e.index + e.event + (e.request || '') + (e.fence || '');
+    return seen.has(id) ? false : seen.add(id);
+  });
+}
+
+function verdict(edges, sums) {
+  const circles = cyclesOf(edges);
+  if (circles.length) {
+    const names = [...new Set(circles[0].map((e) => e.waiter.agent))];
+    return ['bad', plural(names.length, 'agent') + ' wait for one another: ' + names.join(', ') + '.'];
+  }
+  const longest = edges.reduce((a, e) => (!a || e.waited_ms > a.waited_ms ? e : a), null);
+  if (longest) {
+    return [
+      longest.waited_ms > 60000 ? 'warn' : 'wait',
+      `${plural(sums.waiters, 'request')} ${sums.waiters === 1 ? 'waits' : 'wait'}, the longest for ${span(longest.waited_ms)}: ` +
+      `${longest.waiter.agent} for ${longest.key || longest.blocker.agent}, behind ${longest.blocker.agent}.`,
+    ];
+  }
+  if (!sums.leases && !sums.sessions) return ['off', 'No agent is connected, and no lease is held.'];
+  return ['good', 'No agent waits.'];
+}
+
+const Sum = ({ label, value, to, kind }) => (
+  <a class={'sum ' + (value && kind ? kind : '')} href={to}><b class="num">{count(value)}</b><span>{label}</span></a>
+);
+
+export function Now() {
+  const status = useGet('/v1/status', 5000);
+  const waits = useGet('/v1/waits', 5000);
+  const hot = useGet('/v1/hot?limit=20', 5000);
+  const queues = useGet('/v1/queues');
+  const bad = useTrouble();
+  const now = status.data, edges = (waits.data && waits.data.edges) || [];
+  if (!now) return <><Head title="Now" json="/v1/status" /><Missing of={status} /></>;
+  const sums = now.namespace;
+  const [kind, text] = verdict(edges, sums);
+  const tasks = { waiting: 0, running: 0, asking: 0, dead: 0 };
+  for (const q of (queues.data && queues.data.queues) || []) for (const s in tasks) tasks[s] += q.tasks[s] || 0;
+  const longest = [];
+  const seen = new Set();
+  for (const e of [...edges].sort((a, b) => b.waited_ms - a.waited_ms)) {
+    const id = e.waiter.session + e.waiter.flow;
+    if (!seen.has(id)) { seen.add(id); longest.push(e); }
+  }
+  const keys = (hot.data && hot.data.keys) || [];
+  const deepest = Math.max(1, ...keys.map((k) => k.length));
+  return (
+    <>
+      <Head title="Now" json="/v1/status" />
+      <p class={'verdict ' + kind}><State is="" kind={kind} /><Text of="span">{text}</Text></p>
+      <div class="sums">
+        <Sum label="leases held" value={sums.leases} to={href('keys')} />
+        <Sum label="requests waiting" value={sums.waiters} to={href('waits')} kind="wait" />
+        <Sum label="sessions" value={sums.sessions} to={href('agents')} />
+        <Sum label="tasks waiting" value={tasks.waiting} to={href('work')} />
+        <Sum label="tasks running" value={tasks.running} to={href('work')} />
+        <Sum label="questions" value={sums.approvals} to={href('work')} kind="warn" />
+        <Sum label="dead letters" value={sums.dead_letters} to={href('work', '', { state: 'dead' })} kind="bad" />
+      </div>
+      <div class="grid">
+        <Card title="Busiest keys" aside={<a href={href('keys')}>all keys</a>}>
+          {keys.length === 0 ? <Empty>No key is held. Agents take them with <code>interlock lock</code>.</Empty> : (
+            <Table
+              label="Busiest keys" rows={keys} id={(k) => k.key} to={(k) => href('keys', k.key)}
+              columns={[
+                { head: 'Key', wide: true, cell: (k) => <KeyLink of={k.key} /> },
+                { head: 'Holders', right: true, cell: (k) => count(k.holders) },
+                { head: 'Waiters', right: true, cell: (k) => <>{k.length > 0 && <Bar of={k.length / deepest} />}{count(k.length)}</> },
+              ]}
+            />
+          )}
+        </Card>
+        <Card title="Longest waits" aside={<a href={href('waits')}>graph</a>}>
+          {longest.length === 0 ? <Empty>No agent waits.</Empty> : (
+            <Table
+              label="Longest waits" rows={longest.slice(0, 20)} id={(e) => e.waiter.session + e.waiter.flow}
+              to={(e) => (e.key ? href('keys', e.key) : href('waits'))}
+              more={longest.length > 20 && plural(longest.length - 20, 'more waiter')}
+              columns={[
+                { head: 'Waiter', cell: (e) => <AgentLink of={e.waiter.agent} flow={e.waiter.flow} /> },
+                { head: 'For', wide: true, cell: (e) => (e.key ? <KeyLink of={e.key} /> : <Text>{e.purpose || 'another agent'}</Text>) },
+                { head: 'Behind', cell: (e) => <AgentLink of={e.blocker.agent} flow={e.blocker.flow} /> },
+                { head: 'Since', right: true, cell: (e) => span(e.waited_ms) },
+              ]}
+            />
+          )}
+        </Card>
+        <Card title="What went wrong" aside={<a href={href('journal')}>journal</a>}>
+          {bad.length === 0 ? <Empty>Nothing in the last {count(lookBack)} entries of the journal.</Empty> : (
+            <Table
+              label="What went wrong" rows={bad.slice(0, 20)} id={(e) => e.index + e.event + (e.fence || e.request || '')}
+              to={(e) => href('journal', '', { at: e.index })}
+              columns={[
+                { head: 'Time', cell: (e) => <a class="num" href={href('journal', '', { at: e.index })}>{new Date(e.time).toLocaleTimeString('en-GB')}</a> },
+                { head: 'Kind', cell: (e) => <State is={trouble(e)} kind={trouble(e) === 'start' ? 'off' : trouble(e) === 'deadlock' ? 'bad' : 'warn'} /> },
+                { head: 'Event', wide: true, cell: (e) => <Text>{[e.agent, sentence(e)].filter(Boolean).join(' ')}</Text> },
+              ]}
+            />
+          )}
+        </Card>
+        <Card title="Open questions" aside={<a href={href('work')}>work</a>}><Answers /></Card>
+      </div>
+    </>
+  );
+}

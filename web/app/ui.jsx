@@ -1,0 +1,197 @@
+// The parts that all views share.
+import { h, Fragment } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Refusal, change, twin } from './api.js';
+import { at, href, namespace } from './route.js';
+
+/** A duration in ms, as everywhere in Interlock: 2m10s. */
+export function span(ms) {
+  if (ms === undefined || ms === null) return '';
+  if (ms < 1000) return Math.round(ms) + 'ms';
+  const s = Math.floor(ms / 1000);
+  if (s < 10) return (ms / 1000).toFixed(1) + 's';
+  if (s < 60) return s + 's';
+  if (s < 3600) return Math.floor(s / 60) + 'm' + (s % 60 ? (s % 60) + 's' : '');
+  if (s < 86400) return Math.floor(s / 3600) + 'h' + (s % 3600 >= 60 ? Math.floor((s % 3600) / 60) + 'm' : '');
+  return Math.floor(s / 86400) + 'd' + Math.floor((s % 86400) / 3600) + 'h';
+}
+
+export const count = (n) => Number(n || 0).toLocaleString('en');
+export const plural = (n, one, many = one + 's') => count(n) + ' ' + (n === 1 ? one : many);
+
+/** Text that agents wrote: isolated, so that it cannot turn what is beside it around. */
+export const Text = ({ children, of = 'bdi' }) => h(of, { class: 'txt' }, children);
+export const Mono = ({ children }) => <bdi class="mono txt">{children}</bdi>;
+export const KeyLink = ({ of }) => <a class="mono txt" href={href('keys', of)}><bdi>{of}</bdi></a>;
+export const AgentLink = ({ of, flow }) => (
+  <a class="txt" href={href('agents', '', { agent: of })}>
+    <bdi>{of || 'without a name'}</bdi>{flow && flow !== 'main' ? <span class="quiet"> / <bdi>{flow}</bdi></span> : ''}
+  </a>
+);
+
+const shapes = { good: '●', wait: '◷', warn: '▲', bad: '■', off: '○' };
+/** A state: by its word and a shape, besides the colour. */
+export const State = ({ is, kind }) => (
+  <span class={'state ' + kind}><span aria-hidden="true">{shapes[kind]}</span> {is}</span>
+);
+
+const kinds = {
+  held: 'good', free: 'off', waiting: 'wait', running: 'good', scheduled: 'off', asking: 'warn', dead: 'bad',
+  live: 'good', soft_expired: 'warn', unknown: 'warn', stalled: 'warn', silent: 'warn', lock_delay: 'warn', grace: 'warn',
+};
+export const StateOf = ({ is }) => <State is={String(is).replaceAll('_', ' ')} kind={kinds[is] || 'off'} />;
+
+export const Empty = ({ children }) => <p class="empty">{children}</p>;
+
+/** What stands where data is missing: nothing for a moment, or the error with the next step. */
+export function Missing({ of }) {
+  if (!of.error) return of.data ? null : <p class="empty" aria-busy="true">Loading.</p>;
+  const gone = !(of.error instanceof Refusal);
+  return <p class="error" role="alert">{gone ? 'The server does not answer. The page tries again.' : of.error.message}</p>;
+}
+
+/** The head of a view, with its twin in JSON. */
+export function Head({ title, json, children }) {
+  useEffect(() => { document.title = title + ' · Interlock'; }, [title]);
+  return (
+    <header class="head">
+      <h1>{title}</h1>
+      {children}
+      <span class="grow" />
+      {json && <Twin path={json} />}
+    </header>
+  );
+}
+
+function Twin({ path }) {
+  const [copied, set] = useState(false);
+  const from = twin(path, at.value);
+  const copy = async () => {
+    const named = namespace.value ? ` -H 'Interlock-Namespace: ${namespace.value}'` : '';
+    const quoted = (location.origin + from).replaceAll("'", "'\\''");
+    await navigator.clipboard.writeText(`curl -s '${quoted}' -H "Authorization: Bearer $INTERLOCK_TOKEN"${named}`);
+    set(true);
+    setTimeout(() => set(false), 2000);
+  };
+  return (
+    <span class="twin">
+      <a href={from} target="_blank" rel="noreferrer">JSON</a>
+      <button type="button" class="plain" data-copy="curl" onClick={copy}>{copied ? 'Copied' : 'Copy as curl'}</button>
+    </span>
+  );
+}
+
+export function Card({ title, aside, children, wide }) {
+  return (
+    <section class={'card' + (wide ? ' wide' : '')} aria-label={title}>
+      <div class="cardhead"><h2>{title}</h2>{aside && <span class="quiet">{aside}</span>}</div>
+      {children}
+    </section>
+  );
+}
+
+const rowHeight = 32;
+const windowed = 60; // rows from which on only those in sight are in the page
+
+/**
+ * A table. columns: [{head, cell(row), right, wide}]; a row with `to` opens by a click or Enter. Long ones are virtual:
+ * they have a height of their own, and only rows in sight are in the page.
+ */
+export function Table({ label, columns, rows, to, id, more, onEnd }) {
+  const box = useRef(null);
+  const [top, setTop] = useState(0);
+  const virtual = rows.length > windowed;
+  const first = virtual ? Math.max(0, Math.floor(top / rowHeight) - 10) : 0;
+  const last = virtual ? Math.min(rows.length, first + windowed) : rows.length;
+  const scroll = (e) => {
+    const el = e.currentTarget;
+    setTop(el.scrollTop);
+    if (onEnd && el.scrollTop + el.clientHeight > el.scrollHeight - 400) onEnd();
+  };
+  return (
+    <>
+      <div
+        class={'scroll' + (virtual ? ' virtual' : '')} ref={box} onScroll={virtual ? scroll : undefined} tabIndex={0}
+        role="region" aria-label={label}
+      >
+        <table aria-rowcount={rows.length + 1}>
+          <thead><tr>{columns.map((c) => <th scope="col" class={c.right ? 'right' : ''}>{c.head}</th>)}</tr></thead>
+          <tbody>
+            {first > 0 && <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={first * rowHeight} /></tr>}
+            {rows.slice(first, last).map((row, i) => (
+              <tr key={id(row)} aria-rowindex={first + i + 2} data-to={to && to(row)}>
+                {columns.map((c) => <td class={(c.right ? 'right ' : '') + (c.wide ? 'widecell' : '')}>{c.cell(row)}</td>)}
+              </tr>
+            ))}
+            {last < rows.length && (
+              <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={(rows.length - last) * rowHeight} /></tr>
+            )}
+          </tbody>
+        </table>
+      </div>
+      {more && <p class="quiet foot">{more}</p>}
+    </>
+  );
+}
+
+/** A bar of a share of 1. */
+export const Bar = ({ of, kind = '' }) => (
+  <svg class={'bar ' + kind} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+    <rect width="100" height="6" class="track" /><rect width={Math.max(0, Math.min(100, of * 100))} height="6" class="fill" />
+  </svg>
+);
+
+/**
+ * A button that changes something. The dialog shows the consequences first, and asks for a reason where the call takes
+ * one. send({reason, value, key}) makes the call.
+ */
+export function Act({ name, title, consequence, reason, value, danger, send }) {
+  const [open, set] = useState(false);
+  const [failed, fail] = useState('');
+  const [busy, setBusy] = useState(false);
+  const box = useRef(null);
+  const key = useRef('');
+  useEffect(() => {
+    if (open && !box.current.open) {
+      key.current = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now();
+      box.current.showModal();
+    }
+  }, [open]);
+  const close = () => { set(false); fail(''); };
+  const submit = async (e) => {
+    e.preventDefault();
+    const form = new FormData(e.currentTarget);
+    setBusy(true);
+    try {
+      await send({ reason: form.get('reason') || '', value: form.get('value'), key: key.current });
+      close();
+    } catch (error) {
+      fail(error.message);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <button type="button" class={danger ? 'danger' : ''} onClick={() => set(true)}>{name}</button>
+      {open && (
+        <dialog ref={box} onClose={close} aria-label={title}>
+          <form onSubmit={submit}>
+            <h2>{title}</h2>
+            <div class="consequence">{consequence}</div>
+            {value && (
+              <label>{value.label}<input name="value" type={value.type || 'text'} required min={value.min} defaultValue={value.start} /></label>
+            )}
+            {reason && <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>}
+            {failed && <p class="error" role="alert">{failed}</p>}
+            <div class="buttons">
+              <button type="button" onClick={close}>Cancel</button>
+              <button type="submit" class={danger ? 'danger solid' : 'solid'} disabled={busy}>{name}</button>
+            </div>
+          </form>
+        </dialog>
+      )}
+    </>
+  );
+}
+
+export { change };
