@@ -177,6 +177,7 @@ func hotter(a, b *store.Node) int {
 // blockers.
 type WaitGraph struct {
 	Namespace interlock.Namespace
+	Limit     int // of the edges; 0: 10,000
 
 	Edges []WaitEdge
 
@@ -190,14 +191,18 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 	if s == nil {
 		return true
 	}
-	g.found.limit = maxWaitEdges // each has an edge
+	limit := g.Limit
+	if limit == 0 {
+		limit = maxWaitEdges
+	}
+	g.found.limit = limit // each has an edge
 	if !sift(&g.found, s.Requests.Part, &g.next, (*store.Request).IsWaiting, store.ByNumber) ||
 		!sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
 		return false
 	}
 	for before := len(g.Edges); len(g.Edges) < before+glances; g.found.shown++ {
-		if g.found.shown == len(g.found.list) || len(g.Edges) >= maxWaitEdges {
-			g.Edges = g.Edges[:min(len(g.Edges), maxWaitEdges)]
+		if g.found.shown == len(g.found.list) || len(g.Edges) >= limit {
+			g.Edges = g.Edges[:min(len(g.Edges), limit)]
 			return true
 		}
 		g.Edges = appendWaits(g.Edges, g.found.list[g.found.shown])

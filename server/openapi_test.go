@@ -243,6 +243,7 @@ func TestOpenAPI(t *testing.T) {
 		tourLeases(d)
 		tourLooking(d)
 		tourPast(d)
+		tourOverview(d)
 		tourShards(d)
 		tourStandby(d)
 		tourSessions(d)
@@ -313,6 +314,7 @@ func samples() []sample {
 		{"GET", "/v1/waits", "", ""},
 		{"POST", "/v1/waits", `{"on":{"agent":"support-2"}}`, ""},
 		{"GET", "/v1/why?key=a", "", ""},
+		{"GET", "/v1/overview", "", ""},
 		{"GET", "/v1/at?path=keys&index=1", "", ""},
 		{"GET", "/v1/hot", "", ""},
 		{"GET", "/v1/events", "", ""},

@@ -45,7 +45,7 @@ func (m *moment) wrap(answer *jsonOut, at interlock.At) *jsonOut {
 // journaled, such as statistics, and their answers are JSON.
 var ofThePast = map[string]bool{
 	"/v1/leases": true, "/v1/tickets": true, "/v1/sessions": true, "/v1/parked": true,
-	"/v1/keys": true, "/v1/keys/{key}": true, "/v1/waits": true, "/v1/why": true,
+	"/v1/overview": true, "/v1/keys": true, "/v1/keys/{key}": true, "/v1/waits": true, "/v1/why": true,
 	"/v1/tasks": true, "/v1/queues": true, "/v1/queues/{queue}": true, "/v1/approvals": true, "/v1/runs": true,
 	"/v1/state": true, "/v1/effects": true, "/v1/effects/{digest}": true,
 	"/v1/writers": true, "/v1/patterns": true, "/v1/patterns/{name}": true, "/v1/namespace": true,

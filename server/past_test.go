@@ -56,8 +56,14 @@ func fromTheJournal(v any) any {
 		}
 		if edges, ok := x["edges"].([]any); ok {
 			x["edges"] = slices.DeleteFunc(edges, func(e any) bool {
-				return e.(map[string]any)["blocker"].(map[string]any)["task"] != nil
+				blocker, _ := e.(map[string]any)["blocker"].(map[string]any)
+				return blocker["task"] != nil
 			})
+		}
+		if x["sums"] != nil { // an overview: its graph is that of /v1/waits
+			for _, name := range []string{"edges", "nodes", "cycles", "verdict"} {
+				delete(x, name)
+			}
 		}
 	case []any:
 		for i := range x {

@@ -142,6 +142,7 @@ type Config struct {
 type Server struct {
 	shard       Shard
 	past        *shard.Past
+	overviews   overviews
 	archive     bool // the journal has no owner, so nothing is to be confirmed
 	obs         *Observer
 	process     prometheus.Gatherer // nil if there are no metrics but those of obs
@@ -229,6 +230,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.limiter = newLimiter(s.shard)
 	s.confirmer.server = s
+	s.overviews.server = s
 	s.settling = newSettling(s.shard, s.log)
 	if s.sender, err = s.newSender(cfg.Webhooks); err != nil {
 		return nil, err

@@ -224,6 +224,7 @@ func tourMailbox(d *door) {
 	following := d.start(d.request("GET", "/v1/tasks/"+id+"?wait_ms=50000&session="+ann, ""))
 	pass(1)
 	d.get("/v1/waits").want(200)
+	d.get("/v1/overview").want(200)
 	d.get("/v1/why?agent=ann").want(200).says("text", "which banker is running")
 	d.post(
 		"/v1/leases",

@@ -130,6 +130,61 @@ type HotKey struct {
 	Length int `json:"length" min:"0"`
 }
 
+// Overview is the answer of GET /v1/overview, and the data of its event picture.
+type Overview struct {
+	// The state in a sentence or two, the most urgent first.
+	Verdict string       `json:"verdict" text:"line"`
+	Sums    OverviewSums `json:"sums"`
+	// By the time that is lost at them, then by their holders; at most 200.
+	Keys []OverviewKey `json:"keys"`
+	// Keys in use that keys leaves out.
+	MoreKeys int `json:"more_keys" min:"0"`
+	// The parties of the edges: a flow of a session is one, and each request without a session.
+	Nodes []Party `json:"nodes"`
+	// At most 500, in the order of arrival.
+	Edges []OverviewEdge `json:"edges"`
+	// Parties that wait for each other, as indexes of nodes.
+	Cycles [][]int `json:"cycles"`
+	Stamp
+}
+
+// OverviewSums are the sizes of a namespace.
+type OverviewSums struct {
+	Leases      int `json:"leases" min:"0"`
+	Waiters     int `json:"waiters" min:"0"`
+	Sessions    int `json:"sessions" min:"0"`
+	Keys        int `json:"keys" min:"0"`
+	Documents   int `json:"documents" min:"0"`
+	Tasks       int `json:"tasks" min:"0"`
+	DeadLetters int `json:"dead_letters" min:"0"`
+	// Tasks that ask a person.
+	Approvals int `json:"approvals" min:"0"`
+}
+
+// OverviewKey is a key with the time that is lost at it.
+type OverviewKey struct {
+	Row KeyRow `json:"row"`
+	// The sum of how long the waiters in its line have waited.
+	Lost Milliseconds `json:"lost_ms"`
+}
+
+// OverviewEdge is a wait of one party for another.
+type OverviewEdge struct {
+	// The index of the waiter in nodes.
+	From int `json:"from" min:"0"`
+	// The index of the blocker in nodes; left out where no worker has the task.
+	To *int `json:"to,omitempty" min:"0"`
+	// Empty for a declared wait for another agent.
+	Key string `json:"key"`
+	// As Mode; empty for a declared wait.
+	Mode string `json:"mode"`
+	// The blocker does not hold the key, but is ahead in line.
+	Ahead bool `json:"ahead"`
+	// The task that the waiter waits for.
+	Task   TaskID       `json:"task,omitempty"`
+	Waited Milliseconds `json:"waited_ms"`
+}
+
 // Past is the answer of GET /v1/at.
 type Past struct {
 	// The path that was asked for, with its parameters.

@@ -938,6 +938,62 @@ export interface HotKey {
   length: number;
 }
 
+/** The answer of GET /v1/overview, and the data of its event picture. */
+export interface Overview {
+  /** The state in a sentence or two, the most urgent first. */
+  verdict: string;
+  sums: OverviewSums;
+  /** By the time that is lost at them, then by their holders; at most 200. */
+  keys: OverviewKey[];
+  /** Keys in use that keys leaves out. */
+  more_keys: number;
+  /** The parties of the edges: a flow of a session is one, and each request without a session. */
+  nodes: Party[];
+  /** At most 500, in the order of arrival. */
+  edges: OverviewEdge[];
+  /** Parties that wait for each other, as indexes of nodes. */
+  cycles: string[];
+  at: At;
+  server_time: Time;
+}
+
+/** The sizes of a namespace. */
+export interface OverviewSums {
+  leases: number;
+  waiters: number;
+  sessions: number;
+  keys: number;
+  documents: number;
+  tasks: number;
+  dead_letters: number;
+  /** Tasks that ask a person. */
+  approvals: number;
+}
+
+/** A key with the time that is lost at it. */
+export interface OverviewKey {
+  row: KeyRow;
+  /** The sum of how long the waiters in its line have waited. */
+  lost_ms: Milliseconds;
+}
+
+/** A wait of one party for another. */
+export interface OverviewEdge {
+  /** The index of the waiter in nodes. */
+  from: number;
+  /** The index of the blocker in nodes; left out where no worker has the task. */
+  to?: number;
+  /** Empty for a declared wait for another agent. */
+  key: string;
+  /** As Mode; empty for a declared wait. */
+  mode: string;
+  /** The blocker does not hold the key, but is ahead in line. */
+  ahead: boolean;
+  /** The task that the waiter waits for. */
+  task?: TaskID;
+  waited_ms: Milliseconds;
+}
+
 /** The answer of GET /v1/at. */
 export interface Past {
   /** The path that was asked for, with its parameters. */
@@ -5156,13 +5212,17 @@ export interface Operations {
     body: DeclareRequest;
     answer: Queued;
   };
+  /** See the namespace at a glance. */
+  getOverview: {
+    answer: Overview;
+  };
   /** Read an earlier state. */
   getPast: {
     query: {
       /**
-       * The path with its parameters, percent-encoded as a whole: leases, tickets, sessions,
-       * parked, keys, waits, why, tasks, queues, approvals, runs, state, effects, writers, patterns
-       * or namespace. /v1/ may be left out.
+       * The path with its parameters, percent-encoded as a whole: overview, leases, tickets,
+       * sessions, parked, keys, waits, why, tasks, queues, approvals, runs, state, effects,
+       * writers, patterns or namespace. /v1/ may be left out.
        */
       path: string;
       /** Either the index of an entry, */
@@ -5763,6 +5823,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   getKey: { method: "GET", path: "/v1/keys/{key}" },
   listWaits: { method: "GET", path: "/v1/waits" },
   declareWait: { method: "POST", path: "/v1/waits", keyed: true, sends: "application/json" },
+  getOverview: { method: "GET", path: "/v1/overview" },
   getPast: { method: "GET", path: "/v1/at" },
   getWhy: { method: "GET", path: "/v1/why" },
   listHotKeys: { method: "GET", path: "/v1/hot" },

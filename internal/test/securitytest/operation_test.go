@@ -91,7 +91,8 @@ var crossings = map[string]foreignReference{
 		`{"on":{"agent":"{agent}"},"wait_ms":0,"max_wait_ms":1000}`,
 		`{"session":"{session}","on":{"agent":"acm"},"wait_ms":0}`,
 	),
-	"getWhy": listing("key={key}", "agent={agent}"),
+	"getWhy":      listing("key={key}", "agent={agent}"),
+	"getOverview": listing(),
 	"getPast": listing(
 		"path=keys&time=0s", "path=why%3Fkey={key}&time=0s", "path=why%3Fagent={agent}&time=0s", "path=leases&time=0s",
 		"path=state%3Fvalues=true&time=0s", "path=sessions&time=0s", "path=tickets&time=0s", "path=tasks&time=0s",

@@ -901,6 +901,72 @@ class HotKey(TypedDict):
     length: int
 
 
+# The answer of GET /v1/overview, and the data of its event picture.
+class Overview(TypedDict):
+    # The state in a sentence or two, the most urgent first.
+    verdict: str
+    sums: OverviewSums
+    # By the time that is lost at them, then by their holders; at most 200.
+    keys: list[OverviewKey]
+    # Keys in use that keys leaves out.
+    more_keys: int
+    # The parties of the edges: a flow of a session is one, and each request without a session.
+    nodes: list[Party]
+    # At most 500, in the order of arrival.
+    edges: list[OverviewEdge]
+    # Parties that wait for each other, as indexes of nodes.
+    cycles: list[str]
+    at: At
+    server_time: Time
+
+
+# The sizes of a namespace.
+class OverviewSums(TypedDict):
+    leases: int
+    waiters: int
+    sessions: int
+    keys: int
+    documents: int
+    tasks: int
+    dead_letters: int
+    # Tasks that ask a person.
+    approvals: int
+
+
+# A key with the time that is lost at it.
+class OverviewKey(TypedDict):
+    row: KeyRow
+    # The sum of how long the waiters in its line have waited.
+    lost_ms: Milliseconds
+
+
+class _OverviewEdgeRequired(TypedDict):
+    # Empty for a declared wait for another agent.
+    key: str
+    # As Mode; empty for a declared wait.
+    mode: str
+    # The blocker does not hold the key, but is ahead in line.
+    ahead: bool
+    waited_ms: Milliseconds
+
+
+_OverviewEdgeKeywords = TypedDict(
+    "_OverviewEdgeKeywords",
+    {
+        "from": "int",
+    },
+    total=True,
+)
+
+
+# A wait of one party for another.
+class OverviewEdge(_OverviewEdgeRequired, _OverviewEdgeKeywords, total=False):
+    # The index of the blocker in nodes; left out where no worker has the task.
+    to: int
+    # The task that the waiter waits for.
+    task: TaskID
+
+
 # The answer of GET /v1/at.
 class Past(TypedDict):
     # The path that was asked for, with its parameters.
