@@ -75,7 +75,7 @@ test: deps lint fresh unit examples ## Before a change is sent, in minutes: inst
 	@echo "test took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: prove
-prove: deps simulation race fuzz crash engines doors cross packages deploy ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart.
+prove: deps simulation race fuzz crash engines doors cross packages deploy browser ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart, the dashboard in a browser.
 	@echo "prove took $$(( $$(date +%s) - $(BEGAN) )) s"
 
 .PHONY: deps
@@ -188,6 +188,16 @@ packages: bin/suite ## Build a release of this platform and the images twice, ch
 deploy: bin/suite ## Check the Helm chart and the manifests: lint, the API's types, flags, and a rollout of real servers.
 	@go -C deploy vet ./...
 	@go -C deploy test -json -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
+
+.PHONY: browser
+browser: bin/suite ## Open the dashboard in Chromium: each page, login, actions, keyboard, hostile names, two tenants, a restart.
+	@go -C web/browsertest vet .
+	@go -C web/browsertest test -json -count=1 -timeout=5m -parallel 3 . | bin/suite -o dist/suites/browser.json browser
+
+.PHONY: screenshots
+screenshots: ## Write pictures of the dashboard into docs/img, light and dark.
+	@mkdir -p docs/img
+	go -C web/browsertest test -count=1 -run '^TestPages$$' . -screenshots $(CURDIR)/docs/img
 
 .PHONY: release
 release: ## Build all files of a release into dist/release: the commit's tag is the version.

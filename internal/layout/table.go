@@ -88,6 +88,7 @@ var table = []rule{
 	},
 	{folder: "web"},
 	{folder: "web/build", remote: []string{"github.com/evanw/esbuild"}},
+	{folder: "web/browsertest", tests: true},
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},

@@ -59,10 +59,13 @@ export function Admin() {
         <Card title="Server">
           <Missing of={status} />
           {s && <Facts of={[
-            ['Role', s.role], ['Version', s.version], ['Up', span(s.up_ms)], ['Namespaces', count(s.server.namespaces)],
+            ['Role', s.role], ['Version', s.version], ['Up', span(s.up_ms)], ['Newest entry', count(s.at.index)],
+          ]} />}
+          {s && s.server && <Facts of={[
+            ['Namespaces', count(s.server.namespaces)],
             ['Keys, all namespaces', count(s.server.keys)], ['Leases, all namespaces', count(s.server.leases)],
             ['Waiters, all namespaces', count(s.server.waiters)], ['Sessions, all namespaces', count(s.server.sessions)],
-            ['Journal', s.server.journal.kind], ['Newest entry', count(s.server.journal.index)], ['Oldest entry', count(s.server.journal.first)],
+            ['Journal', s.server.journal.kind], ['Oldest entry', count(s.server.journal.first)],
             ['Snapshot', count(s.server.journal.snapshot)], ['Journal takes', s.server.journal.bytes && bytes(s.server.journal.bytes)],
             ['Free on the disk', s.server.journal.free_bytes && bytes(s.server.journal.free_bytes)],
           ]} />}

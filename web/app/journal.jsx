@@ -18,7 +18,7 @@ export function Journal() {
   const { agent = '', prefix = '', event = '' } = query.value;
   const status = useGet(at.value ? '' : '/v1/status', 60000);
   const newest = tick.value || (status.data && Number(status.data.at.index)) || at.value;
-  const first = (status.data && Number(status.data.server.journal.first)) || 1;
+  const first = (status.data && status.data.server && Number(status.data.server.journal.first)) || 1;
   const end = at.value || newest;
   const [list, set] = useState({ events: null, error: null });
   const from = Math.max(1, (at.value || tick.peek() || end) - windowSize);

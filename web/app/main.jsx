@@ -96,7 +96,7 @@ function useKeyboard(help) {
     let g = 0;
     const press = (e) => {
       if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest('input, select, textarea, dialog')) return;
-      const second = performance.now() - g < 1500;
+      const second = g > 0 && performance.now() - g < 1500;
       g = 0;
       const view = second && views.find((v) => v[2] === e.key);
       if (view) go(href(view[0]));
@@ -139,7 +139,7 @@ function Rail({ theme, turn, help }) {
     caller.value = { needed: true };
   };
   return (
-    <div class="rail">
+    <header class="rail">
       <a class="brand" href={href('')}>Interlock</a>
       <Search />
       <nav aria-label="Views">
@@ -158,7 +158,7 @@ function Rail({ theme, turn, help }) {
           {c && c.name && <button type="button" class="plain" onClick={out}>Log out</button>}
         </span>
       </div>
-    </div>
+    </header>
   );
 }
 

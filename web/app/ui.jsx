@@ -83,7 +83,7 @@ function Twin({ path }) {
 
 export function Card({ title, aside, children, wide }) {
   return (
-    <section class={'card' + (wide ? ' wide' : '')} aria-label={title}>
+    <section class={'card' + (wide ? ' wide' : '')}>
       <div class="cardhead"><h2>{title}</h2>{aside && <span class="quiet">{aside}</span>}</div>
       {children}
     </section>
@@ -145,7 +145,7 @@ export const Bar = ({ of, kind = '' }) => (
  * A button that changes something. The dialog shows the consequences first, and asks for a reason where the call takes
  * one. send({reason, value, key}) makes the call.
  */
-export function Act({ name, title, consequence, reason, value, danger, send }) {
+export function Act({ name, title, consequence, reason, person, value, danger, send }) {
   const [open, set] = useState(false);
   const [failed, fail] = useState('');
   const [busy, setBusy] = useState(false);
@@ -163,7 +163,7 @@ export function Act({ name, title, consequence, reason, value, danger, send }) {
     const form = new FormData(e.currentTarget);
     setBusy(true);
     try {
-      await send({ reason: form.get('reason') || '', value: form.get('value'), key: key.current });
+      await send({ reason: form.get('reason') || '', by: form.get('by') || undefined, value: form.get('value'), key: key.current });
       close();
     } catch (error) {
       fail(error.message);
@@ -181,6 +181,7 @@ export function Act({ name, title, consequence, reason, value, danger, send }) {
             {value && (
               <label>{value.label}<input name="value" type={value.type || 'text'} required min={value.min} defaultValue={value.start} /></label>
             )}
+            {person && <label>Your name<input name="by" required maxLength={128} autoComplete="name" /></label>}
             {reason && <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>}
             {failed && <p class="error" role="alert">{failed}</p>}
             <div class="buttons">

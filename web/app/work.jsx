@@ -1,6 +1,6 @@
 // Work: questions to answer, queues, tasks and dead letters, single writers, runs.
 import { h, Fragment } from 'preact';
-import { may, useGet } from './api.js';
+import { caller, may, useGet } from './api.js';
 import { href, query, refine } from './route.js';
 import { Act, AgentLink, Card, Empty, Head, KeyLink, Missing, Mono, StateOf, Table, Text, change, count, plural, span } from './ui.jsx';
 
@@ -16,16 +16,16 @@ export function Answers() {
     ...leases.map((l) => ({ id: l.id || l.fence, ask: l.question, agent: l.agent, age: l.asked_ms, purpose: l.purpose, what: 'The agent may go on with its lease', no: 'The agent is told not to go on', payload: '' })),
   ];
   if (!open.length) return <Empty>No question is open.</Empty>;
-  const answer = (q, verdict) => ({ reason, key }) =>
-    change('POST', '/v1/approvals/' + encodeURIComponent(q.id), { verdict, reason }, key);
+  const answer = (q, verdict) => ({ reason, by, key }) =>
+    change('POST', '/v1/approvals/' + encodeURIComponent(q.id), { verdict, reason, by }, key);
   return open.slice(0, 50).map((q) => (
     <div class="question" key={q.id}>
       <blockquote><Text of="span">{q.ask}</Text></blockquote>
       <p class="quiet"><AgentLink of={q.agent} />, {span(q.age)} ago{q.purpose && <>: <Text>{q.purpose}</Text></>}</p>
       {may('approver') && (
         <div class="buttons">
-          <Act name="Approve" reason title="Approve" send={answer(q, 'approved')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.what}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
-          <Act name="Deny" danger reason title="Deny" send={answer(q, 'denied')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.no}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
+          <Act name="Approve" reason person={caller.value.open} title="Approve" send={answer(q, 'approved')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.what}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
+          <Act name="Deny" danger reason person={caller.value.open} title="Deny" send={answer(q, 'denied')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.no}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
         </div>
       )}
     </div>

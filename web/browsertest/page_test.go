@@ -1,0 +1,237 @@
+package browsertest
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// pages are the views, each with what it shows of the scene.
+var pages = []struct{ name, view, shows string }{
+	{"now", "", "6 requests wait"},
+	{"keys", "keys", "repo:web/src/auth.ts"},
+	{"key", "keys/account%3A12345", "answer ticket 4411"},
+	{"hostile", "keys/" + url.PathEscape(hostileKey), hostileText},
+	{"waits", "waits", "Root blockers"},
+	{"agents", "agents", "billing-7"},
+	{"work", "work", "Refund 240 EUR to customer 77?"},
+	{"journal", "journal", "task attempt failed"},
+	{"past", "waits?at=12", "You look at the state after entry"},
+	{"admin", "admin", "model:{name}"},
+}
+
+// findings runs axe-core, and returns what it finds as lines.
+const findings = `axe.run(document, {
+		runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+	}).then((r) => r.violations.map((v) =>
+		v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')).join('\n'))`
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browse(t)
+	b.logIn(operator)
+	for _, p := range pages {
+		for _, scheme := range []string{"light", "dark"} {
+			b.colours(scheme)
+			b.open(p.view)
+			b.shows(p.shows)
+			var found string
+			b.run("axe", chromedp.Evaluate(string(axe)+";0", nil), chromedp.Evaluate(findings, &found, await))
+			for line := range strings.Lines(found) {
+				t.Errorf("%s, %s: axe-core finds %s", p.name, scheme, strings.TrimSpace(line))
+			}
+			b.calm(p.name)
+			if !b.is(`document.querySelectorAll('img, main script').length === 0`) {
+				t.Errorf("%s: a name became markup", p.name)
+			}
+			b.picture(p.name, scheme)
+		}
+		for _, width := range []int64{320, 800} {
+			b.size(width, 800)
+			if !b.is(`document.documentElement.scrollWidth <= innerWidth`) {
+				t.Errorf("%s is wider than %d pixels", p.name, width)
+			}
+		}
+		b.size(1440, 900)
+	}
+}
+
+// picture writes what the page shows, if that was asked for.
+func (b *browser) picture(name, scheme string) {
+	b.Helper()
+	if *screenshots == "" || name == "hostile" || name == "past" {
+		return
+	}
+	var png []byte
+	b.size(1280, 800)
+	b.run("a picture", chromedp.CaptureScreenshot(&png))
+	b.size(1440, 900)
+	file := filepath.Join(*screenshots, "dashboard-"+name+"-"+scheme+".png")
+	if len(png) > 150_000 {
+		b.Errorf("%s has %d bytes, at most 150000", file, len(png))
+	}
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(operator)
+	for _, view := range []string{"", "keys", "waits", "agents", "journal"} {
+		b.open(view)
+		b.shows("onerror=alert(1)")
+	}
+	b.calm("hostile names")
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	b := s.browse(t)
+	b.open("keys")
+	b.run(
+		"a wrong secret", chromedp.WaitVisible(`input[name=secret]`), chromedp.SendKeys(`input[name=secret]`, "ilk_wrong\r"),
+	)
+	b.shows("unknown credential")
+	b.logIn(viewer)
+	b.shows("eye")
+	if !b.is(`document.cookie === '' && !JSON.stringify(localStorage).includes('ilk_')`) {
+		t.Error("a script of the page can read the cookie or the secret")
+	}
+	b.click("Log out")
+	b.run("after the logout", chromedp.WaitVisible(`input[name=secret]`))
+	b.open("")
+	b.run("after the logout, again", chromedp.WaitVisible(`input[name=secret]`))
+	b.calm("login")
+}
+
+func TestViewer(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(viewer)
+	for _, p := range pages {
+		b.open(p.view)
+		b.shows(p.shows)
+		if !b.is(`[...document.querySelectorAll('main button')].every((x) =>
+			!/^(Revoke|Approve|Deny|Retry|Pause|Resume|Set capacity)$/.test(x.textContent.trim()))`) {
+			t.Errorf("%s offers a viewer something to change", p.name)
+		}
+	}
+	var status int
+	b.run("a change", chromedp.Evaluate(`fetch('/v1/queues/mail/pause', {method: 'POST', body: '{}',
+		headers: {'Content-Type': 'application/json', 'Interlock-Dashboard': '1'}}).then((r) => r.status)`, &status, await))
+	if status != http.StatusForbidden {
+		t.Errorf("a viewer pauses a queue: status %d", status)
+	}
+}
+
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(stranger)
+	b.shows("key-of-beta")
+	for _, p := range pages {
+		b.open(p.view)
+		b.until(`document.querySelector('main h1') && !document.querySelector('[aria-busy]')`, p.name)
+		if b.is(`/billing-7|refactor-3|8812|welcome letter/.test(document.body.innerText)`) {
+			t.Errorf("%s shows something of another tenant", p.name)
+		}
+	}
+}
+
+// A page recovers by itself when the server comes back.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(operator)
+	b.shows("● live")
+	s.stop()
+	b.shows("The connection broke off")
+	s.start()
+	b.run("a login after the restart", chromedp.WaitVisible(`input[name=secret]`))
+	b.run("the login", chromedp.SendKeys(`input[name=secret]`, operator+"\r"))
+	b.shows("● live")
+	s.acquire(operator, s.session(operator, "newcomer"), "key-after-restart", "")
+	b.shows("key-after-restart")
+}
+
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(viewer)
+	b.run("g k", chromedp.KeyEvent("gk"))
+	b.until(`location.pathname === '/ui/keys'`, "the page of keys")
+	b.shows("account:12345")
+	b.run("j Enter", chromedp.KeyEvent("jj\r"))
+	b.until(`location.pathname.startsWith('/ui/keys/')`, "a key")
+	b.run("g w", chromedp.KeyEvent("gw"))
+	b.shows("Root blockers")
+	b.run("?", chromedp.KeyEvent("?"))
+	b.until(`document.querySelector('dialog[open]')`, "the list of keys")
+	b.run("Escape", chromedp.KeyEvent("\u001b"))
+	b.until(`!document.querySelector('dialog[open]')`, "no dialog")
+	b.run("[", chromedp.KeyEvent("["))
+	b.shows("You look at the state after entry")
+	b.run("/", chromedp.KeyEvent("/"))
+	b.until(`document.activeElement.type === 'search'`, "the focus in the search")
+	b.run("a search", chromedp.SetValue(`input[type=search]`, "repo:"), chromedp.KeyEvent("\r"))
+	b.until(`new URL(location).searchParams.get('prefix') === 'repo:'`, "the search")
+}
+
+func TestActions(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(operator)
+	b.open("keys/account%3A12345")
+	b.shows("is held by billing-7")
+	b.click("Revoke")
+	b.shows("Its writes with fence")
+	b.run("a reason", chromedp.SendKeys(`dialog input[name=reason]`, "it hangs"))
+	b.confirm("Revoke")
+	b.shows("is held by support-1")
+
+	b.open("work")
+	b.click("Retry")
+	b.shows("with fresh attempts")
+	b.confirm("Retry")
+	b.until(`![...document.querySelectorAll('td')].some((x) => x.textContent.includes('■ dead'))`, "no dead letter")
+	b.click("Pause")
+	b.confirm("Pause")
+	b.shows("paused")
+	b.click("Approve")
+	b.run("a reason", chromedp.SendKeys(`dialog input[name=reason]`, "the customer is right"))
+	b.confirm("Approve")
+	b.shows("No question is open.")
+
+	b.open("admin")
+	b.click("Set capacity")
+	b.run("a number", chromedp.SetValue(`dialog input[name=value]`, "12"))
+	b.confirm("Set capacity")
+	b.until(`[...document.querySelectorAll('td')].some((x) => x.textContent === '12')`, "the capacity")
+	b.calm("actions")
+}
