@@ -66,7 +66,8 @@ func Account(ctx context.Context, cfg Config) (err error) {
 	if s.server, err = startServer(ctx, cfg.Binary, dir, "--credentials", s.credentials()); err != nil {
 		return err
 	}
-	defer func() { err = stopServer(ctx, s.server, err) }()
+	s.cfg.ready(s.server, s.secrets[operatorRole])
+	defer func() { err = s.cfg.stopServer(ctx, s.server, err) }()
 	s.opening()
 	if err := s.play(ctx); err != nil {
 		return err

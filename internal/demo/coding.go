@@ -93,7 +93,8 @@ func Agents(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = stopServer(ctx, server, err) }()
+	cfg.ready(server, "")
+	defer func() { err = cfg.stopServer(ctx, server, err) }()
 	hook, err := newHookProgram(cfg.Binary, "http://"+server.HTTP)
 	if err != nil {
 		return err

@@ -56,7 +56,8 @@ func Isolate(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = stopServer(ctx, server, err) }()
+	cfg.ready(server, "")
+	defer func() { err = cfg.stopServer(ctx, server, err) }()
 	run, err := newIsolateRun(ctx, filepath.Join(dir, "queue"), think)
 	if err != nil {
 		return err

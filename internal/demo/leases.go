@@ -22,28 +22,15 @@ const (
 	stopTimeout = 10 * time.Second
 )
 
-// underLeases plays the second run, with a server of its own unless cfg names one.
-func underLeases(ctx context.Context, cfg Config, p *plan, dir string, s *story) (o *outcome, err error) {
+// underLeases plays the second run, with the server that cfg names.
+func underLeases(ctx context.Context, cfg Config, p *plan, dir string, s *story) (*outcome, error) {
 	l, err := open(p, filepath.Join(dir, "under-leases"))
 	if err != nil {
 		return nil, err
 	}
-	address := cfg.Server
-	if address == "" {
-		server, err := startServer(ctx, cfg.Binary, dir)
-		if err != nil {
-			return nil, err
-		}
-		s.say(
-			"a server is ready: gRPC on %s, HTTP on %s, its journal in %s", server.GRPC, server.HTTP,
-			filepath.Join(dir, "server"),
-		)
-		address = server.GRPC
-		defer func() { err = stopServer(ctx, server, err) }()
-	}
 	f := &field{
 		plan: p, ledger: l, story: s, binary: cfg.Binary, outcome: &outcome{},
-		order: order{Server: address, Namespace: cfg.Namespace, Credential: cfg.Credential, Dir: l.dir},
+		order: order{Server: cfg.Server, Namespace: cfg.Namespace, Credential: cfg.Credential, Dir: l.dir},
 	}
 	if err := f.play(ctx); err != nil {
 		return nil, err
@@ -60,8 +47,19 @@ func startServer(ctx context.Context, binary, dir string, args ...string) (*laun
 	return launch.Start(ctx, launch.Config{Binary: binary, DataDir: filepath.Join(dir, "server"), Args: args, Log: log})
 }
 
-// stopServer stops the server of a scene, also when ctx has ended, and returns the scene's error, or else its own.
-func stopServer(ctx context.Context, server *launch.Server, err error) error {
+// ready tells where a server of the scene answers.
+func (cfg *Config) ready(server *launch.Server, secret string) {
+	if cfg.Ready != nil {
+		cfg.Ready("http://"+server.HTTP, secret)
+	}
+}
+
+// stopServer stops the server of a scene when it may end, also when ctx has ended, and returns the scene's error, or
+// else its own.
+func (cfg *Config) stopServer(ctx context.Context, server *launch.Server, err error) error {
+	if cfg.Linger != nil && err == nil {
+		cfg.Linger()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if stopped := server.Stop(ctx); err == nil {

@@ -38,6 +38,11 @@ type Config struct {
 	// that fail. "" means the program that runs.
 	Binary string
 
+	// Ready learns where the scene's own server answers HTTP, with a credential where it asks for one. Linger returns
+	// when the server may end after the scene. nil: there is no viewer.
+	Ready  func(url, secret string)
+	Linger func()
+
 	Agents   int    // 0 means 50; from 8 to 500
 	Accounts int    // 0 means 6; from 2 to Agents/4
 	Speed    int    // 0 means 6: every time of the trace is divided by it
@@ -89,8 +94,8 @@ var ErrClaim = errors.New("the claim does not hold")
 // Race runs the scene twice, uncoordinated and under leases, and prints both side
 // by side. It returns an error that is ErrClaim when the outcome is not the
 // promised one.
-func Race(ctx context.Context, cfg Config) error {
-	cfg, err := cfg.complete()
+func Race(ctx context.Context, cfg Config) (err error) {
+	cfg, err = cfg.complete()
 	if err != nil {
 		return err
 	}
@@ -122,6 +127,19 @@ func Race(ctx context.Context, cfg Config) error {
 	s.destroyed(without)
 
 	s.act("2. Under leases: acquire the account, read, think, write with the fence, release")
+	if cfg.Server == "" {
+		server, err := startServer(ctx, cfg.Binary, dir)
+		if err != nil {
+			return err
+		}
+		s.say(
+			"a server is ready: gRPC on %s, HTTP on %s, its journal in %s", server.GRPC, server.HTTP,
+			filepath.Join(dir, "server"),
+		)
+		cfg.Server = server.GRPC
+		cfg.ready(server, "")
+		defer func() { err = cfg.stopServer(ctx, server, err) }()
+	}
 	with, err := underLeases(ctx, cfg, p, dir, s)
 	if err != nil {
 		return err

@@ -125,7 +125,8 @@ func Stale(ctx context.Context, cfg Config) (err error) {
 			return err
 		}
 		cfg.Server = server.GRPC
-		defer func() { err = stopServer(ctx, server, err) }()
+		cfg.ready(server, "")
+		defer func() { err = cfg.stopServer(ctx, server, err) }()
 	}
 	var stages []*stage
 	for _, s := range strategies {

@@ -135,10 +135,19 @@ func scene(
 	cmd *cobra.Command,
 ) *cobra.Command {
 	cmd.Args = cli.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(a, cmd, *cfg, play) }
+	var ui bool
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if ui && namesServer(a, cmd) {
+			return cli.Usagef("--ui is for a server of the scene's own: open /ui/ of the one that you name yourself")
+		}
+		return runDemo(a, cmd, *cfg, ui, play)
+	}
 	flags := cmd.Flags()
 	flags.StringVar(
 		&cfg.Dir, "dir", "", "an empty or new `directory` for "+what+" (default: a temporary one, which stays)",
+	)
+	flags.BoolVar(
+		&ui, "ui", false, "open the dashboard of the scene's own server, which then stays until Enter is pressed",
 	)
 	if speed > 0 {
 		flags.IntVar(&cfg.Speed, "speed", speed, "how many times faster than life")
@@ -147,7 +156,9 @@ func scene(
 }
 
 // runDemo plays a scene.
-func runDemo(a *cli.App, cmd *cobra.Command, cfg demo.Config, play func(context.Context, demo.Config) error) error {
+func runDemo(
+	a *cli.App, cmd *cobra.Command, cfg demo.Config, ui bool, play func(context.Context, demo.Config) error,
+) error {
 	if err := refuse(runtime.GOOS); err != nil {
 		return err
 	}
@@ -167,6 +178,9 @@ func runDemo(a *cli.App, cmd *cobra.Command, cfg demo.Config, play func(context.
 	// An interrupt of a scene ends the server and the agents too.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if ui {
+		show(ctx, a, &cfg)
+	}
 	err := play(ctx, cfg)
 	if err != nil && ctx.Err() != nil {
 		return cli.ExitWith(
