@@ -143,6 +143,7 @@ async function stream() {
       from = Math.max(from, Number(status.at.index));
       tell({ live: 'live', index: from });
       await read('/v1/events?from=' + (from + 1), (event) => {
+        if (!event.index) return;
         from = Number(event.index);
         tell({ live: 'live', event, index: from });
       });
@@ -155,8 +156,8 @@ async function stream() {
 }
 
 // EventSource cannot send headers, so the stream is read by hand.
-async function read(path, each) {
-  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }) });
+async function read(path, each, signal) {
+  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }), signal });
   if (!response.ok) await answer(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -167,10 +168,43 @@ async function read(path, each) {
     rest = parts.pop();
     for (const line of parts) {
       if (!line.startsWith('data: ')) continue;
-      const event = JSON.parse(line.slice(6));
-      if (event.index) each(event);
+      each(JSON.parse(line.slice(6)));
     }
   }
+}
+
+/**
+ * Follows the overview of the namespace, which the server makes once for all its viewers. Returns {data, error};
+ * edges have the parties that they name by number.
+ */
+export function useOverview() {
+  const [state, set] = useState({ data: null, error: null });
+  const index = at.value;
+  useEffect(() => {
+    const gone = new AbortController();
+    const show = (data) => {
+      if (!data.nodes || gone.signal.aborted) return;
+      const none = { agent: '', session: '', flow: '' };
+      const edges = data.edges.map((e) => ({ ...e, waiter: data.nodes[e.from], blocker: data.nodes[e.to] || none }));
+      set({ data: { ...data, edges }, error: null });
+    };
+    const fail = (error) => { if (!gone.signal.aborted) set((old) => ({ ...old, error: error.status ? error : old.error })); };
+    const watch = async () => {
+      for (let wait = 500; !gone.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+        try {
+          await read('/v1/overview', (data) => { wait = 500; show(data); }, gone.signal);
+        } catch (error) {
+          fail(error);
+        }
+        await pause(wait);
+      }
+    };
+    set({ data: null, error: null });
+    if (index) get('/v1/overview', index).then(show, fail);
+    else watch();
+    return () => gone.abort();
+  }, [index, namespace.value]);
+  return state;
 }
 
 /** Finds out the caller: a server without credentials lets everyone do everything. */

@@ -1,11 +1,10 @@
-// Now: the verdict, the keys with the longest lines, the longest waits, what went wrong, and the open questions.
+// Now: the verdict, the keys by the time that is lost at them, the longest waits, what went wrong, and the open questions.
 import { h, Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { fresh, lines, tick, useGet } from './api.js';
+import { fresh, lines, tick, useGet, useOverview } from './api.js';
 import { at, href } from './route.js';
 import { AgentLink, Bar, Card, Empty, Head, KeyLink, Missing, State, Table, Text, count, plural, span } from './ui.jsx';
 import { keyOf, sentence, trouble } from './event.js';
-import { cyclesOf, nodesOf } from './graph.js';
 import { Answers } from './work.jsx';
 
 const lookBack = 3000; // entries that are searched for trouble at the start
@@ -29,38 +28,31 @@ export function useTrouble() {
   });
 }
 
-function verdict(edges, sums) {
-  const circles = cyclesOf(edges);
-  if (circles.length) {
-    const names = [...new Set(circles[0].map((e) => e.waiter.agent))];
-    return ['bad', plural(names.length, 'agent') + ' wait for one another: ' + names.join(', ') + '.'];
-  }
-  const longest = edges.reduce((a, e) => (!a || e.waited_ms > a.waited_ms ? e : a), null);
-  if (longest) {
-    return [
-      longest.waited_ms > 60000 ? 'warn' : 'wait',
-      `${plural(sums.waiters, 'request')} ${sums.waiters === 1 ? 'waits' : 'wait'}, the longest for ${span(longest.waited_ms)}: ` +
-      `${longest.waiter.agent} for ${longest.key || longest.blocker.agent}, behind ${longest.blocker.agent}.`,
-    ];
-  }
-  if (!sums.leases && !sums.sessions) return ['off', 'No agent is connected, and no lease is held.'];
-  return ['good', 'No agent waits.'];
+/** How urgent the verdict is. */
+function urgency(o) {
+  if (o.cycles.length) return 'bad';
+  if (o.sums.waiters) return o.edges.some((e) => e.waited_ms > 60000) ? 'warn' : 'wait';
+  return 'good';
 }
 
 const Sum = ({ label, value, to, kind }) => (
   <a class={'sum ' + (value && kind ? kind : '')} href={to}><b class="num">{count(value)}</b><span>{label}</span></a>
 );
 
+const Holders = ({ of }) => {
+  const more = of.holders.length - 1 + (of.more_holders || 0);
+  if (!of.holders.length) return null;
+  return <><AgentLink of={of.holders[0].agent} flow={of.holders[0].flow} />{more > 0 && ' +' + count(more)}</>;
+};
+
 export function Now() {
-  const status = useGet('/v1/status', 5000);
-  const waits = useGet('/v1/waits', 5000);
-  const hot = useGet('/v1/hot?limit=20', 5000);
+  const overview = useOverview();
   const queues = useGet('/v1/queues');
   const bad = useTrouble();
-  const now = status.data, edges = (waits.data && waits.data.edges) || [];
-  if (!now) return <><Head title="Now" json="/v1/status" /><Missing of={status} /></>;
-  const sums = now.namespace;
-  const [kind, text] = verdict(edges, sums);
+  const now = overview.data;
+  if (!now) return <><Head title="Now" json="/v1/overview" /><Missing of={overview} /></>;
+  const { sums, edges } = now;
+  const kind = urgency(now);
   const tasks = { waiting: 0, running: 0, asking: 0, dead: 0 };
   for (const q of (queues.data && queues.data.queues) || []) for (const s in tasks) tasks[s] += q.tasks[s] || 0;
   const longest = [];
@@ -69,15 +61,15 @@ export function Now() {
     const id = e.waiter.session + e.waiter.flow;
     if (!seen.has(id)) { seen.add(id); longest.push(e); }
   }
-  const keys = (hot.data && hot.data.keys) || [];
-  const deepest = Math.max(1, ...keys.map((k) => k.length));
+  const keys = now.keys.slice(0, 20);
+  const deepest = Math.max(1, ...keys.map((k) => k.row.length));
   return (
     <>
-      <Head title="Now" json="/v1/status" />
-      <p class={'verdict ' + kind}><State is="" kind={kind} /><Text of="span">{text}</Text></p>
+      <Head title="Now" json="/v1/overview" />
+      <p class={'verdict ' + kind}><State is="" kind={kind} /><Text of="span">{now.verdict}</Text></p>
       <div class="sums">
         <Sum label="leases held" value={sums.leases} to={href('keys')} />
-        <Sum label="requests waiting" value={sums.waiters} to={href('waits')} kind="wait" />
+        <Sum label="waiters" value={sums.waiters} to={href('waits')} kind="wait" />
         <Sum label="sessions" value={sums.sessions} to={href('agents')} />
         <Sum label="tasks waiting" value={tasks.waiting} to={href('work')} />
         <Sum label="tasks running" value={tasks.running} to={href('work')} />
@@ -85,14 +77,16 @@ export function Now() {
         <Sum label="dead letters" value={sums.dead_letters} to={href('work', '', { state: 'dead' })} kind="bad" />
       </div>
       <div class="grid">
-        <Card title="Busiest keys" aside={<a href={href('keys')}>all keys</a>}>
+        <Card title="Keys by time lost" aside={<a href={href('keys')}>all keys</a>}>
           {keys.length === 0 ? <Empty>No key is held. Agents take them with <code>interlock lock</code>.</Empty> : (
             <Table
-              label="Busiest keys" rows={keys} id={(k) => k.key} to={(k) => href('keys', k.key)}
+              label="Keys by time lost" rows={keys} id={(k) => k.row.key} to={(k) => href('keys', k.row.key)}
+              more={now.keys.length + now.more_keys > keys.length && plural(now.keys.length + now.more_keys - keys.length, 'more key')}
               columns={[
-                { head: 'Key', wide: true, cell: (k) => <KeyLink of={k.key} /> },
-                { head: 'Holders', right: true, cell: (k) => count(k.holders) },
-                { head: 'Waiters', right: true, cell: (k) => <>{k.length > 0 && <Bar of={k.length / deepest} />}{count(k.length)}</> },
+                { head: 'Key', wide: true, cell: (k) => <KeyLink of={k.row.key} /> },
+                { head: 'Holder', cell: (k) => <Holders of={k.row} /> },
+                { head: 'Waiters', right: true, cell: (k) => <>{k.row.length > 0 && <Bar of={k.row.length / deepest} />}{count(k.row.length)}</> },
+                { head: 'Lost', right: true, cell: (k) => (k.lost_ms ? span(k.lost_ms) : '') },
               ]}
             />
           )}

@@ -2,7 +2,7 @@
 import { h, Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Graph, layout } from '@dagrejs/dagre';
-import { useGet } from './api.js';
+import { useOverview } from './api.js';
 import { href, query, refine } from './route.js';
 import { AgentLink, Card, Empty, Head, KeyLink, Missing, Text, plural, span } from './ui.jsx';
 import { cyclesOf, nodeOf, nodesOf, thin, trees } from './graph.js';
@@ -97,7 +97,7 @@ function Branch({ node, party, by, below, trail }) {
 }
 
 export function Waits() {
-  const waits = useGet('/v1/waits', 5000);
+  const waits = useOverview();
   const all = (waits.data && waits.data.edges) || [];
   const edges = thin(all);
   const cycles = cyclesOf(edges);
@@ -106,7 +106,7 @@ export function Waits() {
   const tree = query.value.as === 'tree' || nodes.size > graphLimit;
   return (
     <>
-      <Head title="Waits" json="/v1/waits">
+      <Head title="Waits" json="/v1/overview">
         {edges.length > 0 && <span class="quiet">{plural(new Set(edges.map((e) => nodeOf(e.waiter))).size, 'waiter')}, {plural(roots.length, 'root blocker')}</span>}
         {nodes.size > 0 && nodes.size <= graphLimit && (
           <button type="button" aria-pressed={tree} onClick={() => refine({ as: tree ? '' : 'tree' })}>{tree ? 'Show the graph' : 'Tree only'}</button>

@@ -13,7 +13,7 @@ import (
 
 // pages are the views, each with what it shows of the scene.
 var pages = []struct{ name, view, shows string }{
-	{"now", "", "6 requests wait"},
+	{"now", "", "6 waiters, most at account:12345"},
 	{"keys", "keys", "repo:web/src/auth.ts"},
 	{"key", "keys/account%3A12345", "answer ticket 4411"},
 	{"hostile", "keys/" + url.PathEscape(hostileKey), hostileText},
