@@ -90,10 +90,10 @@ func (v *overviews) leave(ns interlock.Namespace, o *overview) {
 }
 
 // look returns the newest picture, and a channel that is closed when there is another one.
-func (v *overviews) look(o *overview) (event []byte, err error, news <-chan struct{}) {
+func (v *overviews) look(o *overview) (event []byte, news <-chan struct{}, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return o.event, o.err, o.news
+	return o.event, o.news, o.err
 }
 
 func (v *overviews) show(o *overview, event []byte, err error) {
@@ -183,7 +183,7 @@ func (c *call) followOverview() {
 	c.w.WriteHeader(http.StatusOK)
 	out := newEventOut(c, true, view{})
 	for {
-		event, err, news := c.s.overviews.look(o)
+		event, news, err := c.s.overviews.look(o)
 		if err == nil {
 			out.json.b = append(out.json.b[:0], event...)
 			err = out.send()
