@@ -87,7 +87,11 @@ var rows = []row{
 			title: "Leases that ended badly", unit: "ops",
 			why: "ttl: an agent died or forgot to renew. max_hold and stall: it hangs. revoked: a person or a policy.",
 			exprs: []query{
-				{`sum by (outcome) (rate(interlock_hold_seconds_count{outcome!="released"}[$__rate_interval]))`, "{{outcome}}"},
+				{
+					"sum by (outcome) " +
+						`(rate(interlock_hold_seconds_count{outcome!~"released|question|session_closed"}[$__rate_interval]))`,
+					"{{outcome}}",
+				},
 				{`sum(rate(interlock_expiries_total{tier="ended"}[$__rate_interval]))`, "expired"},
 			},
 		},

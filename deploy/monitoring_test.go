@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,10 @@ import (
 // rulesFile is the file of rules, or of their tests.
 type rulesFile struct {
 	Groups []struct {
-		Rules []struct{ Alert, Expr string }
+		Rules []struct {
+			Alert, Expr string
+			Annotations map[string]string
+		}
 	}
 	Tests []struct {
 		Cases []struct {
@@ -80,6 +84,9 @@ func TestAlerts(t *testing.T) {
 		if !strings.Contains(string(page), "| `"+r.Alert+"` |") {
 			t.Errorf("docs/monitoring.md does not explain %s", r.Alert)
 		}
+		if err := findSection(r.Annotations["runbook_url"]); err != nil || r.Annotations["next"] == "" {
+			t.Errorf("%s has the next step %q, and its runbook: %v", r.Alert, r.Annotations["next"], err)
+		}
 	}
 	chart, err := os.ReadFile(filepath.Join(chartDir, "files/alerts.yaml"))
 	if err != nil {
@@ -88,6 +95,42 @@ func TestAlerts(t *testing.T) {
 	if string(chart) != text {
 		t.Error("the chart's files/alerts.yaml is not prometheus/rules.yaml, byte for byte")
 	}
+}
+
+// findSection looks for the page of a runbook, and for its heading if the link has one.
+func findSection(link string) error {
+	path, ok := strings.CutPrefix(link, "https://github.com/interlockdev/interlock/blob/main/docs/")
+	if !ok {
+		return fmt.Errorf("%q is not a link to a page of docs", link)
+	}
+	name, anchor, _ := strings.Cut(path, "#")
+	page, err := os.ReadFile(filepath.Join("../docs", name))
+	if err != nil || anchor == "" {
+		return err
+	}
+	for line := range strings.Lines(string(page)) {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(strings.TrimSpace(line), "#"), " "); ok &&
+			line[0] == '#' && strings.ReplaceAll(strings.ToLower(title), " ", "-") == anchor {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no section %s", name, anchor)
+}
+
+// selector is a metric in an expression, with its labels.
+var selector = regexp.MustCompile(`\b((?:interlock|go)_\w+)(\{[^}]*\})?`)
+
+// selectors returns what must have series although nothing bad happened: each metric, with its labels if they have
+// exact values. So a misspelled name or value does not pass as an alert that is silent.
+func selectors(expr string) (list []string) {
+	for _, found := range selector.FindAllStringSubmatch(expr, -1) {
+		if strings.ContainsAny(found[2], "~!") {
+			list = append(list, found[1])
+		} else {
+			list = append(list, found[0])
+		}
+	}
+	return list
 }
 
 // The committed dashboard is the one that Dashboard makes.
@@ -231,6 +274,12 @@ func TestQueries(t *testing.T) {
 	for _, r := range rules.Groups[0].Rules {
 		all, quiet = append(all, r.Expr), append(quiet, r.Expr)
 	}
+	queries := len(all)
+	for _, expr := range all[:queries] {
+		all = append(all, selectors(expr)...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	late := time.After(2 * patience)
@@ -253,8 +302,8 @@ func TestQueries(t *testing.T) {
 			t.Fatalf("%d of %d queries have no answer: %v\n%s", len(left), len(all), problem, strings.Join(left, "\n"))
 		}
 	}
-	if len(all) < 30 {
-		t.Errorf("only %d queries", len(all))
+	if queries < 30 {
+		t.Errorf("only %d queries", queries)
 	}
-	t.Logf("%d queries were answered", len(all))
+	t.Logf("%d queries were answered, and all of their metrics have series", queries)
 }
