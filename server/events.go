@@ -108,15 +108,11 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 	}
 	defer leave()
 
-	c.answered = true
-	h := c.w.Header()
-	h["Content-Type"] = []string{"application/x-ndjson"}
+	kind := "application/x-ndjson"
 	if out.sse {
-		h["Content-Type"] = []string{"text/event-stream"}
+		kind = "text/event-stream"
 	}
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
-	c.w.WriteHeader(http.StatusOK)
+	c.beginStream(kind)
 	c.streamEvents(out, from, newest, follow)
 }
 
@@ -136,6 +132,16 @@ func (c *call) enterStreams() (leave func(), ok bool) {
 		c.s.obs.figures.streams.Dec()
 		left()
 	}, true
+}
+
+// beginStream begins an answer of a content type that is written part by part.
+func (c *call) beginStream(contentType string) {
+	c.answered = true
+	h := c.w.Header()
+	h["Content-Type"] = []string{contentType}
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	c.w.WriteHeader(http.StatusOK)
 }
 
 // eventsFrom is the index to begin at; 0 when none is given. It refuses to begin behind

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/interlockdev/interlock"
@@ -66,15 +65,10 @@ func (c *call) eventsBefore(filter eventFilter, newest interlock.Index) {
 	default:
 		next = min(x.low, x.from+maxPieces)
 	}
-	c.answered = true
-	h := c.w.Header()
 	if next > 0 {
-		h.Set("Interlock-Before", next.String())
+		c.w.Header().Set("Interlock-Before", next.String())
 	}
-	h["Content-Type"] = []string{"application/x-ndjson"}
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
-	c.w.WriteHeader(http.StatusOK)
+	c.beginStream("application/x-ndjson")
 	c.write(page)
 }
 

@@ -175,12 +175,7 @@ func (c *call) followOverview() {
 	defer cancel()
 	defer context.AfterFunc(c.s.serving, cancel)()
 
-	c.answered = true
-	h := c.w.Header()
-	h["Content-Type"] = []string{"text/event-stream"}
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
-	c.w.WriteHeader(http.StatusOK)
+	c.beginStream("text/event-stream")
 	out := newEventOut(c, true, view{})
 	for {
 		event, news, err := c.s.overviews.look(o)
@@ -220,7 +215,8 @@ func (c *call) whyPictureEnded(ctx context.Context, err error) *interlock.Error 
 // writeOverview writes the members of an api.Overview but for its stamp.
 func writeOverview(j *jsonOut, o *engine.Overview) {
 	g := graphOf(o.Graph.Edges)
-	j.text("verdict", verdict(o, g))
+	cycles := g.cycles()
+	j.text("verdict", verdict(o, g, cycles))
 	j.open("sums")
 	n := &o.Counts
 	j.int("leases", int64(n.Leases))
@@ -265,7 +261,7 @@ func writeOverview(j *jsonOut, o *engine.Overview) {
 	}
 	j.closeArray()
 	j.openArray("cycles")
-	for _, cycle := range g.cycles() {
+	for _, cycle := range cycles {
 		j.openArray("")
 		for _, node := range cycle {
 			j.int("", int64(node))
@@ -348,9 +344,9 @@ func (g *waitGraph) cycles() (list [][]int) {
 }
 
 // verdict is the state of the namespace in one paragraph, the most urgent first.
-func verdict(o *engine.Overview, g *waitGraph) string {
+func verdict(o *engine.Overview, g *waitGraph, cycles [][]int) string {
 	var said []string
-	for _, cycle := range g.cycles() {
+	for _, cycle := range cycles {
 		var names []string
 		for _, n := range cycle {
 			names = append(names, nameOf(&g.parties[n]))
