@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,8 +129,8 @@ func TestOverviewStream(t *testing.T) {
 		second, endSecond := d.view()
 		other, endOther := d.view("Interlock-Namespace", "another")
 		pass(time.Second)
-		if a, b := first.pictures(), second.pictures(); len(a) != 1 || !slices.Equal(a, b) || counted.surveys != 2 {
-			t.Fatalf("%d and %d pictures, made %d times", len(a), len(b), counted.surveys)
+		if a, b := first.pictures(), second.pictures(); len(a) != 1 || !slices.Equal(a, b) || counted.surveys.Load() != 2 {
+			t.Fatalf("%d and %d pictures, made %d times", len(a), len(b), counted.surveys.Load())
 		}
 		d.acquire("billing-7", "account:1")
 		pass(time.Second)
@@ -154,9 +155,9 @@ func TestOverviewStream(t *testing.T) {
 		endSecond()
 		endOther()
 		synctest.Wait()
-		before := counted.surveys
+		before := counted.surveys.Load()
 		pass(time.Minute)
-		if counted.surveys != before {
+		if counted.surveys.Load() != before {
 			t.Error("pictures are made without viewers")
 		}
 		third, _ := d.view()
@@ -172,16 +173,16 @@ func TestOverviewStream(t *testing.T) {
 	})
 }
 
-// countedSurveys counts the pictures.
+// countedSurveys counts the pictures, which each namespace makes on its own.
 type countedSurveys struct {
 	Shard
-	surveys int
+	surveys atomic.Int64
 }
 
 func (c *countedSurveys) Survey(
 	ctx context.Context, ns interlock.Namespace, look func(*engine.Engine, engine.Time) bool,
 ) (interlock.At, error) {
-	c.surveys++
+	c.surveys.Add(1)
 	return c.Shard.Survey(ctx, ns, look)
 }
 
