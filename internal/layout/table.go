@@ -431,6 +431,10 @@ var table = []rule{
 		remote: []string{"github.com/anishathalye/porcupine"}, tests: true,
 	},
 	{
+		folder: "internal/test/launchtest", local: []string{"internal/filelock", "internal/launch", "internal/test"},
+		tests: true,
+	},
+	{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
 	},

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/filelock"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // startTimeout bounds a start; it is generous, because test machines are slow.
@@ -23,20 +25,44 @@ var built struct {
 	err  error
 }
 
+// build makes the binaries in bin/test and copies them to a folder of this process. "go build" leaves a binary alone
+// that is current, so of all test processes of a run only the first one links. Another process with other sources
+// replaces what is in bin/test at any time, so it is copied under the lock, and never run itself.
 func build() {
-	dir, err := os.MkdirTemp("", "interlock-binary-")
+	built.path, built.err = func() (string, error) {
+		shared := filepath.Join(tools.Root(), "bin/test")
+		if err := os.MkdirAll(shared, 0o755); err != nil {
+			return "", err
+		}
+		lock, err := os.OpenFile(filepath.Join(shared, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return "", err
+		}
+		defer lock.Close()
+		if err := filelock.Wait(lock); err != nil {
+			return "", err
+		}
+		if err := run("go", "build", "-C", tools.Root(), "-ldflags=-w", "-o", shared+"/",
+			"./cmd/interlock", "./cmd/interlock-hook"); err != nil {
+			return "", err
+		}
+		dir, err := os.MkdirTemp("", "interlock-binary-")
+		if err != nil {
+			return "", err
+		}
+		// Not io.Copy: a process that another test starts meanwhile would have the file open, and exec refuses
+		// such files.
+		err = run("cp", filepath.Join(shared, "interlock"), filepath.Join(shared, "interlock-hook"), dir)
+		return filepath.Join(dir, "interlock"), err
+	}()
+}
+
+func run(name string, args ...string) error {
+	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		built.err = err
-		return
+		return fmt.Errorf("build the binaries: %w\n%s", err, out)
 	}
-	built.path = filepath.Join(dir, "interlock")
-	out, err := exec.Command(
-		"go", "build", "-o", dir, "github.com/interlockdev/interlock/cmd/interlock",
-		"github.com/interlockdev/interlock/cmd/interlock-hook",
-	).CombinedOutput()
-	if err != nil {
-		built.err = fmt.Errorf("build the binaries: %w\n%s", err, out)
-	}
+	return nil
 }
 
 // Main runs the tests and removes the binary that they built; TestMain calls it.
@@ -48,8 +74,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// Binary is the path of the interlock binary, built once per test process, with interlock-hook
-// beside it. Its package's TestMain must call Main.
+// Binary is the path of this test process's copy of the interlock binary, with interlock-hook beside it. The TestMain
+// of its package must call Main.
 func Binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(build)
