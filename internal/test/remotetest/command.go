@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 // command is a process of the command line with all servers as its target.
@@ -29,14 +30,12 @@ type command struct {
 // begin starts one, which is ended with the test.
 func begin(t testing.TB, servers []*Instance, args ...string) *command {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := launchtest.Binary(t)
 	c := &command{TB: t, cmd: exec.Command(path, args...)}
 	c.cmd.Env = append(os.Environ(), "INTERLOCK_URL="+urlsOf(servers), "INTERLOCK_GRPC="+grpcsOf(servers))
 	c.cmd.Stderr = &c.errs
 	c.cmd.SysProcAttr = launch.Attributes()
+	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

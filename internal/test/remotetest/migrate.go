@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -18,10 +19,7 @@ import (
 // run runs the program to its end.
 func run(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := launchtest.Binary(t)
 	cmd := exec.Command(path, args...)
 	out, err := cmd.CombinedOutput()
 	if _, ended := err.(*exec.ExitError); err != nil && !ended {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -15,25 +14,24 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/test/history"
 	"github.com/interlockdev/interlock/internal/test/history/traffic"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 // earlier is the commit of the version that RollingUpgrade begins with: the last one that writes record.Format 1.
 const earlier = "5a33b8b9951d1ebcc972586a84cb94d7bb9650a4"
 
-// earlierBinary builds the program of that commit from the history of this repository, once.
-var earlierBinary = sync.OnceValues(func() (string, error) {
+// buildEarlier builds the program of that commit from the history of this repository.
+func buildEarlier(t *testing.T) string {
+	t.Helper()
 	known := exec.Command("git", "-C", tools.Root(), "cat-file", "-e", earlier+"^{commit}")
 	if out, err := known.CombinedOutput(); err != nil {
-		return "", fmt.Errorf(
-			"the history of this checkout lacks commit %s, the version to upgrade from (%w: %s): run git fetch --unshallow",
+		t.Fatalf(
+			"the history of this checkout lacks commit %s, the version to upgrade from (%v: %s): run git fetch --unshallow",
 			earlier, err, out,
 		)
 	}
-	dir, err := os.MkdirTemp("", "interlock-remote-")
-	if err != nil {
-		return "", err
-	}
+	dir := t.TempDir()
 	source, archive, path := filepath.Join(dir, "source"), filepath.Join(dir, "tar"), filepath.Join(dir, "interlock")
 	for _, args := range [][]string{
 		{"mkdir", source},
@@ -43,24 +41,18 @@ var earlierBinary = sync.OnceValues(func() (string, error) {
 		{"rm", "-r", source, archive},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%v: %w: %s", args, err, out)
+			t.Fatalf("%v: %v: %s", args, err, out)
 		}
 	}
-	return path, nil
-})
+	return path
+}
 
 // RollingUpgrade exchanges three servers of an earlier version for this one, one after the other, and then back, while
 // agents work and others hold leases in twenty namespaces, by HTTP and on session streams. No lease is lost, and each
 // is renewed all the time by way of any server. After the upgrade all streams lead to the owners of their shards.
 func RollingUpgrade(t *testing.T, e Engine) {
-	before, err := earlierBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	now, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := buildEarlier(t)
+	now := launchtest.Binary(t)
 	var servers []*Instance
 	var addresses []string
 	for range shareServers {

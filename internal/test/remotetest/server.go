@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -15,28 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/test/tools"
+	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
-
-// binary builds the real program, once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "interlock-remote-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "interlock")
-	cmd := exec.Command("go", "build", "-C", tools.Root(), "-o", path, "./cmd/interlock")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
 
 // Instance is one server process with an address of its own, which it has again after a
 // restart.
@@ -73,10 +57,7 @@ func serveTwo(t testing.TB, journal, standing string) (active, standby *Instance
 // ServeAt starts one at its addresses, by way of another program if one is given.
 func ServeAt(t testing.TB, by []string, http, grpc string, flags ...string) *Instance {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := launchtest.Binary(t)
 	s := newInstance(t, by, path, http, grpc, flags)
 	s.Start()
 	return s
