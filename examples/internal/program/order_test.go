@@ -46,6 +46,7 @@ func TestAnyOrder(t *testing.T) {
 		commands = append(commands, []string{script})
 	}
 	bin := t.TempDir()
+	var programs []string // their folders, for one build
 	for _, main := range mains {
 		name := filepath.Base(filepath.Dir(main))
 		command := []string{filepath.Join(bin, name)}
@@ -57,11 +58,13 @@ func TestAnyOrder(t *testing.T) {
 		default:
 			command = append(command, "-grpc", server.GRPC)
 		}
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", command[0], filepath.Dir(main))
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
 		commands = append(commands, command)
+		programs = append(programs, filepath.Dir(main))
+	}
+	args := append([]string{"build", "-ldflags=-w", "-o", bin + "/"}, programs...)
+	build := exec.CommandContext(t.Context(), "go", args...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 
 	commands = append(commands, commands...)
