@@ -23,7 +23,8 @@ SIM_TIME   ?= 8h
 SIM_SEED   ?= 1000
 # The short form of tests leaves out what "make simulation" runs. SHORT= is for the long form.
 SHORT      ?= -short
-# lint vets, and no test needs debugging symbols: without both, more than a hundred test programs are made faster.
+# lint, or a line of its own, vets, and no test needs debugging symbols: without both, more than a hundred test programs
+# are made faster.
 QUICK      := -vet=off -ldflags=-w
 
 # The kill loop and the disk faults start real servers; they are a suite of their own.
@@ -68,7 +69,7 @@ serve: build ## Start a server on this machine, with its journal in ./data.
 check: bin/suite ## Before a commit, in a minute: format, vet, layout, short tests of the packages that changed since BASE.
 	@$(TOOK) $(FORMATTED); go vet ./...; \
 	packages=$$(scripts/changed.sh $(BASE) | sed -E '\#$(APART)|/internal/layout$$#d'); \
-	go test -json -short -timeout=5m ./internal/layout $$packages | bin/suite -short changed
+	go test -json $(QUICK) -short -timeout=5m ./internal/layout $$packages | bin/suite -short changed
 
 .PHONY: test
 test: deps lint fresh unit examples ## Before a change is sent, in minutes: install what is missing, check, run the tests in their short form.
@@ -111,7 +112,7 @@ unit: bin/suite ## Run the Go tests in their short form (SHORT= for the long one
 
 .PHONY: examples
 examples: bin/suite ## Run the examples and compare what they print.
-	@go test -json -timeout=5m ./examples/... | bin/suite -o dist/suites/examples.json examples
+	@go test -json $(QUICK) -timeout=5m ./examples/... | bin/suite -o dist/suites/examples.json examples
 
 .PHONY: simulation
 simulation: bin/suite ## Run the long form of what has one: 400 simulated worlds, long random runs, crash states of the journal.
@@ -128,7 +129,7 @@ fuzz: bin/suite ## Fuzz each target for FUZZ_TIME (5000x inputs, or a time such 
 
 .PHONY: crash
 crash: bin/suite ## Kill and stop real processes, fail disks, cut lines; CRASH_TIME (20s) a history.
-	@go test -json -count=1 -timeout=$(CRASH_LIMIT) -parallel=3 $(CRASH) -history=$(CRASH_TIME) | bin/suite -o dist/suites/crash.json crash
+	@go test -json $(QUICK) -count=1 -timeout=$(CRASH_LIMIT) -parallel=3 $(CRASH) -history=$(CRASH_TIME) | bin/suite -o dist/suites/crash.json crash
 
 .PHONY: etcd
 etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, with a real cluster.
@@ -136,8 +137,8 @@ etcd: bin/suite ## Test the journal in etcd, and fail-over FAILOVERS (4) times, 
 
 .PHONY: postgres
 postgres: bin/suite ## Test the journal in PostgreSQL, fail-over FAILOVERS (4) times, and several servers for SHARES_TIME (5m), with real servers, standbys and a pooler.
-	@{ go test -json -count=1 -timeout=5m ./journal/pgjournal; \
-	go test -json -count=1 -timeout=30m ./internal/test/pgtest -failovers $(FAILOVERS) -shares $(SHARES_TIME); } | bin/suite -o dist/suites/postgres.json postgres
+	@{ go test -json $(QUICK) -count=1 -timeout=5m ./journal/pgjournal; \
+	go test -json $(QUICK) -count=1 -timeout=30m ./internal/test/pgtest -failovers $(FAILOVERS) -shares $(SHARES_TIME); } | bin/suite -o dist/suites/postgres.json postgres
 
 .PHONY: engines
 engines: bin/suite ## Run the suites of all engines that can keep a journal, two at a time.
@@ -146,17 +147,17 @@ engines: bin/suite ## Run the suites of all engines that can keep a journal, two
 .PHONY: firestore
 firestore: bin/suite ## Test the journal in Firestore, and fail-over, with Google's emulator.
 	@scripts/valkey.sh
-	@go test -json -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
+	@go test -json $(QUICK) -count=1 -timeout=8m ./internal/test/firestoretest -failovers 2 -history 10s | bin/suite -o dist/suites/firestore.json firestore
 
 .PHONY: redis
 redis: bin/suite ## Test the journal in Redis and Valkey, and fail-over, with real servers, replicas and a cluster.
 	@scripts/valkey.sh
-	@{ go test -json -count=1 -timeout=5m ./journal/redisjournal; \
-	go test -json -count=1 -timeout=8m -parallel=3 ./internal/test/valkeytest -failovers 2 -history 8s -shares 15s; } | bin/suite -o dist/suites/redis.json redis
+	@{ go test -json $(QUICK) -count=1 -timeout=5m ./journal/redisjournal; \
+	go test -json $(QUICK) -count=1 -timeout=8m -parallel=3 ./internal/test/valkeytest -failovers 2 -history 8s -shares 15s; } | bin/suite -o dist/suites/redis.json redis
 
 .PHONY: s3
 s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations of S3 and a proxy that lets requests fail.
-	@go -C journal/oncejournal/s3test test -json -count=1 -timeout=8m . -failovers 2 -history 10s | bin/suite -o dist/suites/s3.json s3
+	@go -C journal/oncejournal/s3test test -json -ldflags=-w -count=1 -timeout=8m . -failovers 2 -history 10s | bin/suite -o dist/suites/s3.json s3
 
 .PHONY: doors
 doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis; and our client in frameworks, Deno and Bun.
@@ -165,7 +166,7 @@ doors: bin/suite ## Try the doors with programs of others: the conformance suite
 	@scripts/typescript-tools.sh doors
 	@scripts/python-tools.sh
 	@scripts/framework-tools.sh
-	@go test -json -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
+	@go test -json $(QUICK) -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
 PORTABLE := . ./client ./cmd/interlock/... ./cmd/interlock-hook ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
@@ -182,17 +183,17 @@ packages: bin/suite ## Build a release of this platform and the images twice, ch
 	@install=(-skip '^Test(Install|Image)$$'); \
 	if unshare --mount --net true 2>/dev/null; then install=(-install); \
 	else echo "packages: not root, so the package is not installed and no image is built" >&2; fi; \
-	go test -json -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
+	go test -json $(QUICK) -count=1 -timeout=10m ./internal/release "$${install[@]}" | bin/suite -o dist/suites/packages.json packages
 
 .PHONY: deploy
 deploy: bin/suite ## Check the Helm chart and the manifests: lint, the API's types, flags, and a rollout of real servers.
 	@go -C deploy vet ./...
-	@go -C deploy test -json -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
+	@go -C deploy test -json $(QUICK) -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
 
 .PHONY: browser
 browser: bin/suite ## Open the dashboard in Chromium: each page, login, actions, keyboard, hostile names, two tenants, a restart.
 	@go -C web/browsertest vet .
-	@go -C web/browsertest test -json -count=1 -timeout=5m -parallel 3 . | bin/suite -o dist/suites/browser.json browser
+	@go -C web/browsertest test -json $(QUICK) -count=1 -timeout=5m -parallel 3 . | bin/suite -o dist/suites/browser.json browser
 
 .PHONY: screenshots
 screenshots: ## Write pictures of the dashboard into docs/img, light and dark.
