@@ -20,7 +20,7 @@ func TestWaitsIsATree(t *testing.T) {
 		{Waiter: who("queued"), Blocker: who("holder\x1b[31m"), Key: "x", Mode: "exclusive", Waited: 200},
 	}
 	var out bytes.Buffer
-	newForest(edges).show(&cli.App{Out: &out})
+	showWaits(&cli.App{Out: &out}, edges)
 	want := `billing (s-billing)
 ├─ support (s-support) waits for account:1 (exclusive) 5.0s
 │  └─ late (s-late) waits for org:acme (exclusive) 1.0s
@@ -40,11 +40,11 @@ func TestWaitsThroughNestedRuns(t *testing.T) {
 		return api.Party{Name: api.Name{Agent: name, Session: "s-" + name, Flow: "main"}}
 	}
 	var out bytes.Buffer
-	newForest([]api.WaitEdge{
+	showWaits(&cli.App{Out: &out}, []api.WaitEdge{
 		{Waiter: flow("inner"), Blocker: flow("a"), Key: "k:1", Mode: "exclusive", Waited: 3000},
 		{Waiter: flow("outer"), Blocker: api.Party{Name: api.Name{Agent: "inner", Session: "s-inner"}}, Waited: 2000},
 		{Waiter: flow("x"), Blocker: flow("outer"), Key: "k:2", Mode: "exclusive", Waited: 1000},
-	}).show(&cli.App{Out: &out})
+	})
 	want := `a (s-a, main)
 └─ inner (s-inner, main) waits for k:1 (exclusive) 3.0s
    └─ outer (s-outer, main) waits for it, as it declared 2.0s
@@ -59,9 +59,9 @@ func TestWaitsThroughNestedRuns(t *testing.T) {
 func TestWaitsEndsInACircle(t *testing.T) {
 	a, b := api.Party{Name: api.Name{Agent: "a"}}, api.Party{Name: api.Name{Agent: "b"}}
 	var out bytes.Buffer
-	newForest([]api.WaitEdge{
+	showWaits(&cli.App{Out: &out}, []api.WaitEdge{
 		{Waiter: a, Blocker: b, Key: "x", Mode: "shared"}, {Waiter: b, Blocker: a, Key: "y", Mode: "shared"},
-	}).show(&cli.App{Out: &out})
+	})
 	if n := strings.Count(out.String(), "\n"); n != 3 {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
