@@ -2,8 +2,9 @@
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
 # Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
-# buildah (it builds the image), curl (an example uses it), prometheus (alerts and dashboard are asked there), bubblewrap (it makes sandboxes), chromium (it opens the dashboard), a pooler of PostgreSQL, and
-# what fences are checked in:
+# buildah (it builds the image), curl (an example uses it), prometheus (alerts and dashboard are asked there),
+# bubblewrap (it makes sandboxes), chromium (it opens the dashboard), tmux (it is the terminal of interlock top),
+# a pooler of PostgreSQL, and what fences are checked in:
 # PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
 # TypeScript and Python: scripts/openapi-tools.sh, scripts/door-tools.sh, scripts/redis-tools.sh,
@@ -44,6 +45,7 @@ tests)
     need sqlite3 sqlite3
     need bwrap bubblewrap
     need chromium chromium
+    need tmux tmux
     if [ ! -x /usr/sbin/mkfs.xfs ]; then missing+=(xfsprogs); fi
     need git-lfs git-lfs
     need python3 python3

@@ -31,6 +31,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/serve"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/state"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/top"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/webhook"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/workspace"
@@ -102,7 +103,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	}{
 		{topicDaily, []*cobra.Command{
 			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewStatus(a),
-			inspect.NewLog(a), past.New(a, newRoot), serve.New(a),
+			top.New(a), inspect.NewLog(a), past.New(a, newRoot), serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
 			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a),

@@ -316,6 +316,14 @@ var table = []rule{
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
 	{
+		folder: "cmd/interlock/internal/top",
+		local: []string{
+			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view",
+			"internal/api", "internal/invisible",
+		},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/term", "golang.org/x/text/width"},
+	},
+	{
 		folder: "cmd/interlock/internal/view",
 		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "internal/api", "internal/prose"},
 		remote: []string{"github.com/spf13/cobra"},

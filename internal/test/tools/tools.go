@@ -50,6 +50,7 @@ var programs = map[string]tool{
 	"rpm":              {debian: "rpm"},
 	"sqlite3":          {debian: "sqlite3"},
 	"strace":           {debian: "strace"},
+	"tmux":             {debian: "tmux"},
 	"unshare":          {debian: "util-linux"},
 
 	"openapi-python-client":  {debian: "openapi-python-client", find: findOpenAPI},

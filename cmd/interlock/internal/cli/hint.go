@@ -16,7 +16,7 @@ var Foreign = map[string][]string{
 	"release": {"unlock"}, "ls": {"key list"}, "list": {"key list"}, "locks": {"key list"}, "leases": {"key list"},
 	"keys": {"key list"}, "ps": {"key list"}, "holders": {"key list"}, "get": {"key get"}, "show": {"key get", "lease get"},
 	"describe": {"key get", "lease get"}, "waits": {"key waits"}, "graph": {"key waits"}, "deadlocks": {"key waits"},
-	"hot": {"key hot"}, "top": {"key hot"}, "contention": {"key contention"},
+	"hot": {"key hot"}, "htop": {"top"}, "dashboard": {"top"}, "contention": {"key contention"},
 	"events": {"log"}, "logs": {"log"}, "history": {"log", "state history"}, "audit": {"log"}, "tail": {"log --follow"},
 	"watch": {"log --follow", "state watch"}, "renew": {"lease renew"}, "heartbeat": {"lease renew"}, "extend": {"lease renew"},
 	"keepalive": {"lease renew"}, "convert": {"lease convert"}, "upgrade": {"lease convert"},

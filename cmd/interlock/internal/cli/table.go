@@ -14,12 +14,14 @@ type Colour string
 
 // The colours of texts.
 const (
-	Plain  Colour = ""
-	Bold   Colour = "1"
-	Dim    Colour = "2"
-	Red    Colour = "31"
-	Green  Colour = "32"
-	Yellow Colour = "33"
+	Plain Colour = ""
+	Bold  Colour = "1"
+	Dim   Colour = "2"
+	// Reverse swaps the colours of the text and the ground.
+	Reverse Colour = "7"
+	Red     Colour = "31"
+	Green   Colour = "32"
+	Yellow  Colour = "33"
 )
 
 // Tint paints text when colours are wanted.

@@ -26,7 +26,7 @@ import (
 var ofThePast = []string{
 	"key list", "key get", "key waits", "why", "lease list", "agent list", "task list", "queue list", "queue get",
 	"approval list", "workflow list", "state list", "effect list", "effect get", "writer list", "pattern list",
-	"pattern get", "namespace get",
+	"pattern get", "namespace get", "top",
 }
 
 // New returns the command at. root makes the commands of the program for another App.
@@ -47,7 +47,8 @@ Heartbeats, progress and connections are not journaled: each session that had no
 as live.
 
 The commands are: key list|get|waits, why, lease list, agent list, task list, queue list|get, approval
-list, workflow list, state list, effect list|get, writer list, pattern list|get, namespace get.`,
+list, workflow list, state list, effect list|get, writer list, pattern list|get, namespace get,
+top --frames 1.`,
 		Example: `  interlock at --time 8h key waits
   interlock at --time 2026-01-02T03:04:05Z why account:12345
   interlock at --index 1041 --data-dir ./copy key KEY`,
