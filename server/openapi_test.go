@@ -244,6 +244,7 @@ func TestOpenAPI(t *testing.T) {
 		tourLooking(d)
 		tourPast(d)
 		tourOverview(d)
+		tourTimeline(d)
 		tourShards(d)
 		tourStandby(d)
 		tourSessions(d)
@@ -315,6 +316,7 @@ func samples() []sample {
 		{"POST", "/v1/waits", `{"on":{"agent":"support-2"}}`, ""},
 		{"GET", "/v1/why?key=a", "", ""},
 		{"GET", "/v1/overview", "", ""},
+		{"GET", "/v1/timeline?since=1h", "", ""},
 		{"GET", "/v1/at?path=keys&index=1", "", ""},
 		{"GET", "/v1/hot", "", ""},
 		{"GET", "/v1/events", "", ""},

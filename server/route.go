@@ -46,6 +46,7 @@ var aboutProcess = map[string]bool{
 var routes = []route{
 	{"/v1/status", []method{{"GET", (*call).getStatus, mayRead, nil}}},
 	{"/v1/overview", []method{{"GET", (*call).getOverview, mayRead, nil}}},
+	{"/v1/timeline", []method{{"GET", (*call).getTimeline, mayRead, []string{"since", "until", "agent", "key"}}}},
 	{"/v1/at", []method{{"GET", (*call).getPast, mayRead, []string{"path", "index", "time"}}}},
 	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},
 
@@ -355,7 +356,9 @@ func (c *call) dispatch(rt *route) {
 	name := c.r.Method
 	if name == http.MethodHead {
 		// Except where looking may change something, never ends, or takes long.
-		if !slices.Contains([]string{"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/overview", backupPath}, rt.path) {
+		if !slices.Contains([]string{
+			"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/overview", "/v1/timeline", backupPath,
+		}, rt.path) {
 			name = http.MethodGet
 		}
 	}

@@ -265,3 +265,72 @@ type WaitChain struct {
 	// It begins with the agent.
 	Chain []WaitLink `json:"chain"`
 }
+
+// Timeline is the answer of GET /v1/timeline.
+type Timeline struct {
+	Since Time `json:"since"`
+	// Earlier than asked for, if there is more than one answer reads: ask again with since set to it.
+	Until Time `json:"until"`
+	// The agents of bars and marks, in the order in which they appear.
+	Lanes []string `json:"lanes" text:"line"`
+	// By their beginning; at most 5,000.
+	Bars  []TimelineBar  `json:"bars"`
+	Marks []TimelineMark `json:"marks"`
+	Links []TimelineLink `json:"links"`
+	// Bars that were left out, the shortest first.
+	MoreBars int `json:"more_bars" min:"0"`
+	// Marks that were left out, the last ones.
+	MoreMarks int `json:"more_marks" min:"0"`
+	Stamp
+}
+
+// TimelineBar is a stretch of time of a wait or a lease.
+type TimelineBar struct {
+	// attempt: a hold by the worker of a task. grace: the last part of a hold, after its hard end. lock_delay: the
+	// holder died, and the keys stay closed for a while.
+	Kind string `json:"kind" enum:"wait,hold,attempt,grace,parked,lock_delay"`
+	// As it calls itself: its own text.
+	Agent string `json:"agent" text:"line"`
+	// The flow within its session.
+	Flow string `json:"flow,omitempty" text:"line"`
+	// Empty for a declared wait for another agent.
+	Claims []Claim `json:"claims"`
+	From   Time    `json:"from"`
+	// Left out while it goes on.
+	To *Time `json:"to,omitempty"`
+	// How it ended: granted, resumed, parked, converted, or the reason of the end, such as released or ttl.
+	Outcome string `json:"outcome,omitempty"`
+	// Of a hold and what follows it.
+	Fence interlock.Fence `json:"fence,string,omitempty"`
+	// The purpose of the lease: the holder's text.
+	Purpose string `json:"purpose,omitempty" text:"line"`
+	// Of the request's traceparent.
+	TraceID string `json:"trace_id,omitempty"`
+	// The entry of the journal where it began; left out if that is not in the answer's part of the journal.
+	Index interlock.Index `json:"index,string,omitempty"`
+	// The entry where it ended.
+	EndIndex interlock.Index `json:"end_index,string,omitempty"`
+}
+
+// TimelineMark is a moment.
+type TimelineMark struct {
+	// Such as deadlock or refused_fence; docs/timeline.md has the list, and later versions may add to it.
+	Kind string `json:"kind"`
+	// Empty for one of the whole server.
+	Agent string `json:"agent" text:"line"`
+	Key   string `json:"key"`
+	Time  Time   `json:"time"`
+	// The entry of the journal.
+	Index interlock.Index `json:"index,string"`
+	Text  string          `json:"text" text:"line"`
+}
+
+// TimelineLink joins two bars.
+type TimelineLink struct {
+	// blocked_by: from a wait to a hold that it was for. handed_on: from a hold to the next one of its keys.
+	Kind string `json:"kind" enum:"blocked_by,handed_on"`
+	// The index of a bar in bars.
+	From int `json:"from" min:"0"`
+	// Likewise.
+	To int `json:"to" min:"0"`
+}

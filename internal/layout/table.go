@@ -97,7 +97,7 @@ var table = []rule{
 		folder: "server",
 		local: []string{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
-			"internal/packet", "internal/problem", "internal/prose", "webhook",
+			"internal/packet", "internal/problem", "internal/prose", "internal/timeline", "webhook",
 		},
 		remote: []string{
 			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
@@ -456,6 +456,7 @@ var table = []rule{
 		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},
 		tests: true,
 	},
+	{folder: "internal/timeline", local: []string{".", "engine/record"}},
 	{folder: "internal/trace"},
 }
 

@@ -1090,6 +1090,90 @@ export interface WaitChain {
   chain: WaitLink[];
 }
 
+/** The answer of GET /v1/timeline. */
+export interface Timeline {
+  since: Time;
+  /** Earlier than asked for, if there is more than one answer reads: ask again with since set to it. */
+  until: Time;
+  /** The agents of bars and marks, in the order in which they appear. */
+  lanes: string[];
+  /** By their beginning; at most 5,000. */
+  bars: TimelineBar[];
+  marks: TimelineMark[];
+  links: TimelineLink[];
+  /** Bars that were left out, the shortest first. */
+  more_bars: number;
+  /** Marks that were left out, the last ones. */
+  more_marks: number;
+  at: At;
+  server_time: Time;
+}
+
+/** A stretch of time of a wait or a lease. */
+export interface TimelineBar {
+  /**
+   * attempt: a hold by the worker of a task. grace: the last part of a hold, after its hard end.
+   * lock_delay: the holder died, and the keys stay closed for a while.
+   */
+  kind: "wait" | "hold" | "attempt" | "grace" | "parked" | "lock_delay";
+  /** As it calls itself: its own text. */
+  agent: string;
+  /** The flow within its session. */
+  flow?: string;
+  /** Empty for a declared wait for another agent. */
+  claims: Claim[];
+  from: Time;
+  /** Left out while it goes on. */
+  to?: Time;
+  /**
+   * How it ended: granted, resumed, parked, converted, or the reason of the end, such as released
+   * or ttl.
+   */
+  outcome?: string;
+  /** Of a hold and what follows it. */
+  fence?: string;
+  /** The purpose of the lease: the holder's text. */
+  purpose?: string;
+  /** Of the request's traceparent. */
+  trace_id?: string;
+  /**
+   * The entry of the journal where it began; left out if that is not in the answer's part of the
+   * journal.
+   */
+  index?: string;
+  /** The entry where it ended. */
+  end_index?: string;
+}
+
+/** A moment. */
+export interface TimelineMark {
+  /**
+   * Such as deadlock or refused_fence; docs/timeline.md has the list, and later versions may add to
+   * it.
+   */
+  kind: string;
+  /** Empty for one of the whole server. */
+  agent: string;
+  key: string;
+  time: Time;
+  /** The entry of the journal. */
+  index: string;
+  text: string;
+}
+
+/** TimelineLink joins two bars. */
+export interface TimelineLink {
+  /**
+   * blocked_by: from a wait to a hold that it was for. handed_on: from a hold to the next one of
+   * its keys.
+   */
+  kind: "blocked_by" | "handed_on";
+  /** The index of a bar in bars. */
+  from: number;
+  /** Likewise. */
+  to: number;
+}
+
 /** The answer of GET /v1/patterns. */
 export interface Patterns {
   patterns: KeyPattern[];
@@ -5216,6 +5300,23 @@ export interface Operations {
   getOverview: {
     answer: Overview;
   };
+  /** See waits and holds over time. */
+  getTimeline: {
+    query?: {
+      /**
+       * What still goes on at this time, or begins later: in RFC 3339, or how long ago, such as 12h
+       * or 7d. Default: an hour before until.
+       */
+      since?: string;
+      /** What began before this time, as since. Default: now. */
+      until?: string;
+      /** Only bars and marks of this agent. */
+      agent?: string;
+      /** Only bars and marks of this key and the keys below it. */
+      key?: string;
+    };
+    answer: Timeline;
+  };
   /** Read an earlier state. */
   getPast: {
     query: {
@@ -5824,6 +5925,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   listWaits: { method: "GET", path: "/v1/waits" },
   declareWait: { method: "POST", path: "/v1/waits", keyed: true, sends: "application/json" },
   getOverview: { method: "GET", path: "/v1/overview" },
+  getTimeline: { method: "GET", path: "/v1/timeline" },
   getPast: { method: "GET", path: "/v1/at" },
   getWhy: { method: "GET", path: "/v1/why" },
   listHotKeys: { method: "GET", path: "/v1/hot" },

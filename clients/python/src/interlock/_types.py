@@ -1073,6 +1073,98 @@ class WaitChain(TypedDict):
     chain: list[WaitLink]
 
 
+# The answer of GET /v1/timeline.
+class Timeline(TypedDict):
+    since: Time
+    # Earlier than asked for, if there is more than one answer reads: ask again with since set to it.
+    until: Time
+    # The agents of bars and marks, in the order in which they appear.
+    lanes: list[str]
+    # By their beginning; at most 5,000.
+    bars: list[TimelineBar]
+    marks: list[TimelineMark]
+    links: list[TimelineLink]
+    # Bars that were left out, the shortest first.
+    more_bars: int
+    # Marks that were left out, the last ones.
+    more_marks: int
+    at: At
+    server_time: Time
+
+
+class _TimelineBarRequired(TypedDict):
+    # attempt: a hold by the worker of a task. grace: the last part of a hold, after its hard end. lock_delay: the
+    # holder died, and the keys stay closed for a while.
+    kind: Literal["wait", "hold", "attempt", "grace", "parked", "lock_delay"]
+    # As it calls itself: its own text.
+    agent: str
+    # Empty for a declared wait for another agent.
+    claims: list[Claim]
+
+
+_TimelineBarKeywords = TypedDict(
+    "_TimelineBarKeywords",
+    {
+        "from": "Time",
+    },
+    total=True,
+)
+
+
+# A stretch of time of a wait or a lease.
+class TimelineBar(_TimelineBarRequired, _TimelineBarKeywords, total=False):
+    # The flow within its session.
+    flow: str
+    # Left out while it goes on.
+    to: Time
+    # How it ended: granted, resumed, parked, converted, or the reason of the end, such as released or ttl.
+    outcome: str
+    # Of a hold and what follows it.
+    fence: str
+    # The purpose of the lease: the holder's text.
+    purpose: str
+    # Of the request's traceparent.
+    trace_id: str
+    # The entry of the journal where it began; left out if that is not in the answer's part of the journal.
+    index: str
+    # The entry where it ended.
+    end_index: str
+
+
+# A moment.
+class TimelineMark(TypedDict):
+    # Such as deadlock or refused_fence; docs/timeline.md has the list, and later versions may add to it.
+    kind: str
+    # Empty for one of the whole server.
+    agent: str
+    key: str
+    time: Time
+    # The entry of the journal.
+    index: str
+    text: str
+
+
+class _TimelineLinkRequired(TypedDict):
+    # blocked_by: from a wait to a hold that it was for. handed_on: from a hold to the next one of its keys.
+    kind: Literal["blocked_by", "handed_on"]
+    # Likewise.
+    to: int
+
+
+_TimelineLinkKeywords = TypedDict(
+    "_TimelineLinkKeywords",
+    {
+        "from": "int",
+    },
+    total=True,
+)
+
+
+# TimelineLink joins two bars.
+class TimelineLink(_TimelineLinkRequired, _TimelineLinkKeywords, total=False):
+    pass
+
+
 # The answer of GET /v1/patterns.
 class Patterns(TypedDict):
     patterns: list[KeyPattern]
