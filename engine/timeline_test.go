@@ -14,9 +14,9 @@ import (
 // TestTimeline checks the timelines of random histories: each fence has one hold, each queued request one wait for each
 // time in line, what goes on is what the engine holds, and links join what they say.
 func TestTimeline(t *testing.T) {
-	n := 60
+	n := 30
 	if testing.Short() {
-		n = 25
+		n = 12
 	}
 	met := map[string]int{}
 	for seed := uint64(1); seed <= uint64(n); seed++ {

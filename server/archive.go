@@ -10,8 +10,8 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// NewArchive is the HTTP API of a journal without a server: /v1/at answers as a server would, for any
-// namespace and without bounds of time and memory. Every other call about a namespace is refused.
+// NewArchive is the HTTP API of a journal without a server: /v1/at and /v1/timeline answer as a server would, for
+// any namespace, the first without bounds of time and memory. Every other call about a namespace is refused.
 func NewArchive(of *shard.Archive, version string) (http.Handler, error) {
 	s, err := New(Config{
 		Shard: archiveShard{noShard{elsewhere(func() Active { return Active{} })}, of}, Past: shard.Unbounded(),
@@ -45,3 +45,9 @@ func (a archiveShard) Oldest(ctx context.Context) (interlock.Index, error) { ret
 func (a archiveShard) IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error) {
 	return a.of.IndexAt(ctx, t, margin)
 }
+
+func (a archiveShard) Seek(ctx context.Context, t engine.Time) (interlock.Index, error) {
+	return a.of.Seek(ctx, t)
+}
+
+func (a archiveShard) Follow(ctx context.Context, f shard.Follower) error { return a.of.Follow(ctx, f) }

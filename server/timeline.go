@@ -45,7 +45,7 @@ func (c *call) getTimeline() {
 	}
 	defer leave()
 	reducer := timeline.New(f)
-	end, err := c.readTimeline(reducer, &f, max(from, c.s.shard.First()), at.Index)
+	end, more, err := c.readTimeline(reducer, &f, max(from, c.s.shard.First()), at.Index)
 	if err != nil {
 		c.failWith(c.whyEnded(c.r.Context(), err))
 		return
@@ -54,6 +54,7 @@ func (c *call) getTimeline() {
 	j.timestamp("since", time.Unix(0, int64(f.From)))
 	j.timestamp("until", time.Unix(0, int64(end)))
 	writeTimeline(j, reducer.Timeline())
+	j.bool("more", more)
 	c.send(http.StatusOK, j, at)
 }
 
@@ -77,13 +78,13 @@ func (c *call) timelineFilter() (f timeline.Filter, ok bool) {
 }
 
 // readTimeline adds the events from an index on, up to the newest or to the end of the filter. It returns the time that
-// the timeline ends at: earlier than asked for, if there is more than one call reads.
+// the timeline ends at; more means that it is earlier than asked for, because there is more than one call reads.
 func (c *call) readTimeline(
 	r *timeline.Reducer, f *timeline.Filter, from, newest interlock.Index,
-) (end engine.Time, err error) {
+) (end engine.Time, more bool, err error) {
 	end = cmp.Or(f.To, engine.Time(time.Now().UnixNano()))
 	if from > newest {
-		return end, nil
+		return end, false, nil
 	}
 	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
 	defer cancel()
@@ -101,7 +102,7 @@ func (c *call) readTimeline(
 					return errEnough
 				}
 				if entries >= timelineEntries {
-					end = min(end, ev.At)
+					end, more = min(end, ev.At), true
 					return errEnough
 				}
 				if !isOfCopy(ev) {
@@ -121,7 +122,7 @@ func (c *call) readTimeline(
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return end, err
+	return end, more, err
 }
 
 // writeTimeline writes the members of an api.Timeline but for its times and its stamp.

@@ -69,3 +69,26 @@ func (a *Archive) Oldest(ctx context.Context) (interlock.Index, error) { return 
 func (a *Archive) IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error) {
 	return a.s.IndexAt(ctx, t, margin)
 }
+
+// Seek is Shard.Seek.
+func (a *Archive) Seek(ctx context.Context, t engine.Time) (interlock.Index, error) {
+	return a.s.Seek(ctx, t)
+}
+
+// Follow is Shard.Follow; nothing new ever comes.
+func (a *Archive) Follow(ctx context.Context, f Follower) error {
+	r := &followerReader{s: a.s, f: &f, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now()}
+	if r.next == 0 {
+		r.next = a.First()
+	}
+	if r.next <= a.At().Index {
+		if err := r.read(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.reached(a.At().Index); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -269,7 +269,6 @@ type WaitChain struct {
 // Timeline is the answer of GET /v1/timeline.
 type Timeline struct {
 	Since Time `json:"since"`
-	// Earlier than asked for, if there is more than one answer reads: ask again with since set to it.
 	Until Time `json:"until"`
 	// The agents of bars and marks, in the order in which they appear.
 	Lanes []string `json:"lanes" text:"line"`
@@ -281,6 +280,8 @@ type Timeline struct {
 	MoreBars int `json:"more_bars" min:"0"`
 	// Marks that were left out, the last ones.
 	MoreMarks int `json:"more_marks" min:"0"`
+	// There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
+	More bool `json:"more"`
 	Stamp
 }
 

@@ -170,10 +170,12 @@ var table = []rule{
 		local:  []string{".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/view", "internal/api"},
 	},
 	{
+		folder: "cmd/interlock/internal/archive",
+		local:  []string{"cmd/interlock/internal/cli", "journal/filejournal", "server", "shard"},
+	},
+	{
 		folder: "cmd/interlock/internal/past",
-		local: []string{
-			"cmd/interlock/internal/cli", "internal/api", "journal/filejournal", "server", "shard",
-		},
+		local:  []string{"cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "internal/api"},
 		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
@@ -197,7 +199,8 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/inspect",
 		local: []string{
-			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed", "cmd/interlock/internal/view", "internal/api",
+			".", "cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed",
+			"cmd/interlock/internal/view", "internal/api",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},

@@ -60,8 +60,8 @@ type stand struct {
 // New makes a reducer.
 func New(f Filter) *Reducer { return &Reducer{filter: f, leases: map[id]*lease{}} }
 
-// Add folds the next event of the journal. Events of snapshots have no place in a timeline and are ignored. The event
-// must not be changed afterwards.
+// Add folds the next event of the journal. Events of snapshots have no place in a timeline and are ignored. What
+// the event points to must not be changed afterwards.
 func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	at := id{ev.Namespace, ev.ID}
 	switch ev.Kind {

@@ -97,8 +97,9 @@ func TestReducer(t *testing.T) {
 		{
 			"readers do not block each other",
 			events{
-				event(record.Granted, 1, 1, "a=shared"), event(record.Granted, 1, 2, "a=shared"), event(record.Queued, 2, 3, "a"),
-				event(record.Ended, 3, 2, "a=shared"), event(record.Ended, 4, 1, "a=shared"), event(record.Admitted, 4, 3, "a"),
+				event(record.Granted, 1, 1, "a=shared"), event(record.Granted, 1, 2, "a=shared"),
+				event(record.Queued, 2, 3, "a"), event(record.Ended, 3, 2, "a=shared"),
+				event(record.Ended, 4, 1, "a=shared"), event(record.Admitted, 4, 3, "a"),
 			},
 			`0 hold agent-1 a 1-4
 1 hold agent-2 a 1-3
@@ -111,7 +112,8 @@ func TestReducer(t *testing.T) {
 			"a conversion that waits",
 			append(
 				append(events{
-					event(record.Granted, 1, 1, "a=shared"), event(record.Granted, 1, 3, "a=shared"), event(record.Queued, 2, 2, "a"),
+					event(record.Granted, 1, 1, "a=shared"), event(record.Granted, 1, 3, "a=shared"),
+					event(record.Queued, 2, 2, "a"),
 				}.with(base), event(record.Ended, 4, 3, "a=shared")),
 				events{event(record.Admitted, 4, 2, "a")}.with(base)...,
 			),

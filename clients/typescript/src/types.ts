@@ -1093,7 +1093,6 @@ export interface WaitChain {
 /** The answer of GET /v1/timeline. */
 export interface Timeline {
   since: Time;
-  /** Earlier than asked for, if there is more than one answer reads: ask again with since set to it. */
   until: Time;
   /** The agents of bars and marks, in the order in which they appear. */
   lanes: string[];
@@ -1105,6 +1104,11 @@ export interface Timeline {
   more_bars: number;
   /** Marks that were left out, the last ones. */
   more_marks: number;
+  /**
+   * There is more than one answer reads, so until is earlier than asked for: go on with since set
+   * to it.
+   */
+  more: boolean;
   at: At;
   server_time: Time;
 }

@@ -1076,7 +1076,6 @@ class WaitChain(TypedDict):
 # The answer of GET /v1/timeline.
 class Timeline(TypedDict):
     since: Time
-    # Earlier than asked for, if there is more than one answer reads: ask again with since set to it.
     until: Time
     # The agents of bars and marks, in the order in which they appear.
     lanes: list[str]
@@ -1088,6 +1087,8 @@ class Timeline(TypedDict):
     more_bars: int
     # Marks that were left out, the last ones.
     more_marks: int
+    # There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
+    more: bool
     at: At
     server_time: Time
 

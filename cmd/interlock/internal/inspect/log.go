@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -12,15 +14,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/archive"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
+	"github.com/interlockdev/interlock/internal/api"
 )
 
 // NewLog returns the command log.
 func NewLog(a *cli.App) *cobra.Command {
 	var follow bool
-	var from string
+	var from, format, dir string
 	var f logFilter
 	cmd := &cobra.Command{
 		Use:   "log [KEY|AGENT]",
@@ -37,14 +41,20 @@ Times are in RFC 3339. Refused requests are events of keys with a pattern that r
 If the server cannot send all events, the command reports the reason and ends with an exit
 code other than 0; with --follow it reports the reason and continues as soon as it can.
 
-With -o json each event is one line of JSON.`,
+With -o json each event is one line of JSON.
+
+With --format perfetto it writes the timeline of that time (--since, default the last hour) as a
+file that https://ui.perfetto.dev and chrome://tracing open: waits, holds and hand-offs of each
+agent. --key then names a key, with those below it. With --data-dir it reads a copy of a journal
+for that, without a server.`,
 		Example: `  interlock log --follow
   interlock log account:12345 --since 12h --until 6h
   interlock log billing-7 --event ended,approval_decided
   interlock log --since 12h --event revoked,preempted,deadlock
   interlock log --since 2026-01-02T22:00:00Z --key account: --principal ops
   interlock log --from 1041
-  interlock log -o json | jq 'select(.event == "ended" and .reason == "ttl")'`,
+  interlock log -o json | jq 'select(.event == "ended" and .reason == "ttl")'
+  interlock log --since 12h --format perfetto > night.json`,
 		Args:              cli.AtMostOneArg,
 		ValidArgsFunction: view.CompleteKeys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +64,15 @@ With -o json each event is one line of JSON.`,
 			query, err := f.query(args)
 			if err != nil {
 				return err
+			}
+			if format != "events" || dir != "" {
+				if format != "perfetto" {
+					return cli.Usagef("--format %s: want events, or perfetto, which also reads --data-dir", cli.Clean(format))
+				}
+				if follow || from != "" || f.event != "" || f.principal != "" || query.Has("about") {
+					return cli.Usagef("--format perfetto: choose with --since, --until, --key and --agent alone")
+				}
+				return writePerfetto(cmd.Context(), a, query, dir)
 			}
 			if from == "" && f.since != "" {
 				from = "oldest"
@@ -78,8 +97,44 @@ With -o json each event is one line of JSON.`,
 	cmd.Flags().StringVar(
 		&from, "from", "", "the `index` to begin at, oldest, or now (default: oldest, with --follow now)",
 	)
+	cmd.Flags().StringVar(&format, "format", "events", "events, or `perfetto` for a file of the timeline")
+	cmd.Flags().StringVar(&dir, "data-dir", "", "with --format perfetto: read the journal in this `directory`")
 	f.register(cmd)
 	return cmd
+}
+
+// writePerfetto writes the timeline of a server, or of the journal in a directory.
+func writePerfetto(ctx context.Context, a *cli.App, query url.Values, dir string) error {
+	if dir != "" {
+		from, err := archive.Open(ctx, dir)
+		if err != nil {
+			return err
+		}
+		a.Wrap = func(http.RoundTripper) http.RoundTripper { return from }
+	}
+	if key := query.Get("prefix"); key != "" {
+		query.Set("key", key)
+		query.Del("prefix")
+	}
+	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: "/v1/timeline", Query: query})
+	if err != nil {
+		return err
+	}
+	var t api.Timeline
+	if err := cli.Decode(answer, &t); err != nil {
+		return err
+	}
+	file, err := perfetto(string(a.Server.Tenant()), &t)
+	if err != nil {
+		return err
+	}
+	if t.MoreBars > 0 {
+		a.Complain("%d bars, the shortest, are left out: choose a shorter time, or a key", t.MoreBars)
+	}
+	if t.More {
+		a.Complain("the file ends at %s: continue with --since", t.Until.UTC().Format(time.RFC3339))
+	}
+	return a.Content(append(file, '\n'))
 }
 
 // logFilter is which events to show.

@@ -2,9 +2,7 @@ package past
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,11 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock/cmd/interlock/internal/archive"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/api"
-	"github.com/interlockdev/interlock/journal/filejournal"
-	"github.com/interlockdev/interlock/server"
-	"github.com/interlockdev/interlock/shard"
 )
 
 // ofThePast are the commands that at runs: each reads by HTTP alone what is journaled.
@@ -65,11 +61,11 @@ top --frames 1.`,
 			}
 			t := &transport{query: query}
 			if dir != "" {
-				handler, err := archive(cmd.Context(), dir)
+				from, err := archive.Open(cmd.Context(), dir)
 				if err != nil {
 					return err
 				}
-				t.handler = handler
+				t.archive = from
 			}
 			return t.run(cmd, a, root, args)
 		},
@@ -81,22 +77,10 @@ top --frames 1.`,
 	return cmd
 }
 
-// archive is the API of the journal in a directory.
-func archive(ctx context.Context, dir string) (http.Handler, error) {
-	r, err := filejournal.OpenReader(ctx, dir)
-	if err != nil {
-		return nil, cli.ExitWith(cli.ExitDamaged, err)
-	}
-	if r.Tail() == 0 {
-		return nil, errors.Join(cli.Usagef("--data-dir %s: there is no journal", dir), r.Close())
-	}
-	return server.NewArchive(shard.NewArchive(r), cli.Version())
-}
-
 // transport carries the requests of a command to /v1/at.
 type transport struct {
-	query   url.Values   // of the moment
-	handler http.Handler // of an archive; nil: a server is asked
+	query   url.Values        // of the moment
+	archive http.RoundTripper // nil: a server is asked
 	next    http.RoundTripper
 	shown   time.Time // the moment of the last answer
 	index   string
@@ -108,6 +92,9 @@ func (t *transport) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cob
 	inner.In, inner.Out, inner.Err = a.In, a.Out, a.Err
 	inner.Wrap = func(next http.RoundTripper) http.RoundTripper {
 		t.next = next
+		if t.archive != nil {
+			t.next = t.archive
+		}
 		return t
 	}
 	r := root(inner)
@@ -159,7 +146,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	u.Path, u.RawPath, u.RawQuery = "/v1/at", "", query.Encode()
 	r = r.Clone(r.Context())
 	r.URL = &u
-	res, err := t.send(r)
+	res, err := t.next.RoundTrip(r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
@@ -173,28 +160,3 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res.Header.Del("Content-Length")
 	return res, nil
 }
-
-// send sends a request to the server, or has the archive answer it.
-func (t *transport) send(r *http.Request) (*http.Response, error) {
-	if t.handler == nil {
-		return t.next.RoundTrip(r)
-	}
-	r.RequestURI, r.Host, r.RemoteAddr = r.URL.RequestURI(), r.URL.Host, "127.0.0.1:0"
-	w := &recorder{status: http.StatusOK, header: http.Header{}}
-	t.handler.ServeHTTP(w, r)
-	return &http.Response{
-		Status: http.StatusText(w.status), StatusCode: w.status, Proto: r.Proto, ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-	}, nil
-}
-
-// recorder keeps an answer.
-type recorder struct {
-	status int
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (w *recorder) Header() http.Header         { return w.header }
-func (w *recorder) WriteHeader(status int)      { w.status = status }
-func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
