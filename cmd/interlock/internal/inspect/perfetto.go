@@ -123,8 +123,8 @@ func perfetto(namespace string, t *api.Timeline) ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// takes reports whether a slice lies within those of the thread or apart, and adds it if so. Slices come in the order of
-// their beginnings.
+// takes reports whether a slice lies within those of the thread or apart, and adds it if so. Slices
+// come in the order of their beginnings.
 func (x *thread) takes(from, to int64) bool {
 	for len(x.open) > 0 && x.open[len(x.open)-1] <= from {
 		x.open = x.open[:len(x.open)-1]
