@@ -17,7 +17,7 @@ import (
 const (
 	// timelineSince is the time that a timeline shows if the caller does not choose one.
 	timelineSince = time.Hour
-	// timelineLead is how much earlier the journal is read, for what began before and goes on.
+	// timelineLead is how much earlier the journal is read: bars that began before go on.
 	timelineLead = time.Hour
 	// timelineEntries is how many entries of its namespace one call reads.
 	timelineEntries = 1 << 18

@@ -39,7 +39,7 @@ type end struct {
 	at     record.Time
 }
 
-// places calls yield with each place at which a hold with a claim stands.
+// places calls yield with each place of a hold with a claim.
 func places(ns interlock.Namespace, key interlock.Key, yield func(place)) {
 	yield(place{ns, string(key), true})
 	for k := string(key); ; {
@@ -52,7 +52,7 @@ func places(ns interlock.Namespace, key interlock.Key, yield func(place)) {
 	}
 }
 
-// meets calls yield with each place at which holds stand that a claim may conflict with.
+// meets calls yield with each place of holds that a claim may conflict with.
 func meets(ns interlock.Namespace, key interlock.Key, yield func(place)) {
 	yield(place{ns, string(key), false})
 	for k := string(key); ; {

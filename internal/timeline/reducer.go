@@ -143,7 +143,7 @@ func (r *Reducer) bar(ev *record.Event, at id, kind Kind) *bar {
 	return b
 }
 
-// isHold reports whether others wait for what a bar of a kind stands for. A lease that is parked without its keys
+// isHold reports whether others wait for the end of a bar of a kind. A lease that is parked without its keys
 // blocks none of them, which is seen from the hold that its parking ended.
 func isHold(k Kind) bool { return k == Hold || k == Attempt || k == LockDelay }
 
@@ -226,7 +226,7 @@ func (r *Reducer) finish(b *bar, index interlock.Index, at record.Time, outcome 
 	r.keep(b)
 }
 
-// endUnseen makes the bar of an end whose beginning was before the first event.
+// endUnseen makes the bar of an end that has its beginning before the first event.
 func (r *Reducer) endUnseen(index interlock.Index, ev *record.Event, at id, outcome string) {
 	kind, took := Hold, ev.Held
 	switch {
