@@ -151,10 +151,19 @@ func (e *Engine) CheckTallies() error {
 	return nil
 }
 
-// CheckHolders compares the indexes of holders, and the counts of few, with the lists.
+// CheckHolders compares the indexes of holders, the counts of few, and the sets of keys with lines, with the lists.
 func (e *Engine) CheckHolders() error {
 	for _, s := range e.Sorted() {
+		used, lined := 0, 0
 		for _, n := range s.SortedNodes() {
+			if n.Used() {
+				used++
+			}
+			if n.Line != nil {
+				if lined++; !slices.Contains(s.Lined, n) {
+					return fmt.Errorf("the line of %s is not in the set", n.Key)
+				}
+			}
 			listed := 0
 			for h := n.First; h != nil; h = h.Next {
 				if listed++; n.ByFence != nil && n.ByFence[h.Req.Fence] != h {
@@ -166,6 +175,11 @@ func (e *Engine) CheckHolders() error {
 					"%s has %d holders, and %d are counted, %d are in the index", n.Key, listed, n.Few, len(n.ByFence),
 				)
 			}
+		}
+		if used != s.Claimed || lined != len(s.Lined) {
+			return fmt.Errorf(
+				"%d keys are in use, %d have a line; %d and %d are counted", used, lined, s.Claimed, len(s.Lined),
+			)
 		}
 	}
 	return nil
@@ -225,9 +239,20 @@ func (e *Engine) CheckPools() error {
 }
 
 // CheckWaits returns an error for a wait of a flow that lacks a part that every request has,
-// even if shared and empty: any use of it would panic.
+// even if shared and empty: any use of it would panic. It compares the set of waits with the requests.
 func (e *Engine) CheckWaits() error {
 	for _, s := range e.Sorted() {
+		waits := 0
+		for _, r := range s.Requests.All() {
+			if r.IsWaiting() {
+				if waits++; !slices.Contains(s.Waits, r.Wait) || r.Wait.Req() != r {
+					return fmt.Errorf("wait %d is not in the set of waits", r.Num)
+				}
+			}
+		}
+		if waits != len(s.Waits) {
+			return fmt.Errorf("%d requests wait, and %d are in the set of waits", waits, len(s.Waits))
+		}
 		for _, sess := range s.SortedSessions() {
 			for _, f := range sortedFlows(sess) {
 				for _, r := range f.Waits {

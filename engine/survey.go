@@ -196,7 +196,10 @@ func (g *WaitGraph) Look(e *Engine) (done bool) {
 		limit = maxWaitEdges
 	}
 	g.found.limit = limit // each has an edge
-	if !sift(&g.found, s.Requests.Part, &g.next, (*store.Request).IsWaiting, store.ByNumber) ||
+	waits := func(i int, visit func(*store.Request)) bool {
+		return s.Waits.Part(i, func(w *store.Wait) { visit(w.Req()) })
+	}
+	if !sift(&g.found, waits, &g.next, (*store.Request).IsWaiting, store.ByNumber) ||
 		!sift(&g.found, s.Tasks.Awaits.Part, &g.awaits, (*store.Request).IsWaiting, store.ByNumber) {
 		return false
 	}

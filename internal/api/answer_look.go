@@ -135,7 +135,8 @@ type Overview struct {
 	// The state in a sentence or two, the most urgent first.
 	Verdict string       `json:"verdict" text:"line"`
 	Sums    OverviewSums `json:"sums"`
-	// By the time that is lost at them, then by their holders; at most 200.
+	// By the time that is lost at them, then by their holders; at most 200. Beside more than 10,000 keys, those that
+	// are not waited for are a selection.
 	Keys []OverviewKey `json:"keys"`
 	// Keys in use that keys leaves out.
 	MoreKeys int `json:"more_keys" min:"0"`

@@ -943,7 +943,10 @@ export interface Overview {
   /** The state in a sentence or two, the most urgent first. */
   verdict: string;
   sums: OverviewSums;
-  /** By the time that is lost at them, then by their holders; at most 200. */
+  /**
+   * By the time that is lost at them, then by their holders; at most 200. Beside more than 10,000
+   * keys, those that are not waited for are a selection.
+   */
   keys: OverviewKey[];
   /** Keys in use that keys leaves out. */
   more_keys: number;

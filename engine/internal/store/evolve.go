@@ -309,6 +309,7 @@ func (st *State) evolveRequest(ev *record.Event) error {
 	r.SetScore()
 	r.shareKeys()
 	st.enqueue(r)
+	r.listWait()
 	if r.Base != nil {
 		r.Base.MutableExt().Conversion = r
 	}

@@ -527,6 +527,9 @@ type Namespace struct {
 	Name          interlock.Namespace
 	Nodes         collection.Table[*Node]
 	Salt          collection.Salt            // of their hashes
+	Claimed       int                        // number of Nodes that are Used
+	Lined         collection.Set[*Node]      // with a line, in no order; volatile
+	Waits         collection.Set[*Wait]      // of Requests, in no order; volatile
 	Requests      collection.Table[*Request] // that are not over
 	Sessions      map[interlock.SessionID]*Session
 	ByNum         map[uint64]*Session       // the same

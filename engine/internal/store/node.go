@@ -32,6 +32,7 @@ type feature struct {
 	pooled  *Pool // see Node.Pool
 	Divided *Partition
 	gang    int32                     // number of leases of a barrier
+	seat    int32                     // index in Namespace.Lined
 	ByFence map[interlock.Fence]*Need // the holders of the list at First, if there are many; else nil
 }
 
@@ -108,6 +109,9 @@ func (n *Node) list(m *Need) {
 func (n *Node) append(m *Need) {
 	m.listed = true
 	if n.First == nil {
+		if !n.Used() {
+			n.NS.Claimed++
+		}
 		n.First, m.prev, m.Next = m, m, nil
 		return
 	}
@@ -137,6 +141,8 @@ func (n *Node) strike(m *Need) {
 		m.Next.prev = m.prev
 	case n.First != nil: // it was the last
 		n.First.prev = m.prev
+	case !n.Used():
+		n.NS.Claimed--
 	}
 }
 
@@ -413,6 +419,9 @@ func (n *Node) holders() (holders int) {
 	}
 	return holders
 }
+
+// SetIndex implements collection.SetMember, for Namespace.Lined.
+func (n *Node) SetIndex() *int32 { return &n.own().seat }
 
 // Used reports whether the key itself is claimed, by a holder or a waiter.
 func (n *Node) Used() bool { return n.First != nil || n.Line != nil && n.Line.claimed > 0 }

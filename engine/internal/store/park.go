@@ -139,6 +139,7 @@ func (st *State) evolveResumed(ev *record.Event, r *Request) error {
 		r.Wait, r.Granted = st.newWait(), ev.At
 		r.SetScore()
 		st.enqueue(r)
+		r.listWait()
 		st.endAbsence(r)
 		r.Phase, r.Fence, r.Waited = Waiting, 0, 0
 		return nil

@@ -670,14 +670,15 @@ func (r *Request) enter() {
 	for i := range needs {
 		m, p := &needs[i], &places[i]
 		*p = QueueEntry{Req: r, Need: int16(i)}
-		if m.Node.Line == nil {
-			m.Node.own().Line = &waitQueue{}
-		}
+		m.Node.openLine()
 		p.Class = m.Node.Line.class(r.kindOf(m))
 		p.Count = r.CountOf(m)
 		p.Duplicate = r.Parent != nil && p.Class.has(r)
 		p.Class.Insert(p)
 		if m.Claimed {
+			if !m.Node.Used() {
+				m.Node.NS.Claimed++
+			}
 			m.Node.Line.claimed++
 		}
 	}
@@ -688,8 +689,15 @@ func (r *Request) enter() {
 	}
 }
 
+// listWait enters r, which has come into line, into Namespace.Waits, until unline.
+func (r *Request) listWait() {
+	r.Wait.Only[0].Req = r // one with alternatives has no place of its own
+	r.NS.Waits.Add(r.Wait)
+}
+
 // unline takes r out of every line.
 func (r *Request) unline() {
+	r.NS.Waits.Remove(r.Wait)
 	r.NS.Disturb()
 	if r.Priority != 0 {
 		r.NS.Ranked--
@@ -715,7 +723,9 @@ func (r *Request) exit() {
 		p.SetWatching(false)
 		p.Class.Remove(p)
 		if r.Needs()[i].Claimed {
-			n.Line.claimed--
+			if n.Line.claimed--; !n.Used() {
+				n.NS.Claimed--
+			}
 		}
 		if p.Class.root == nil {
 			n.Line.drop(p.Class)

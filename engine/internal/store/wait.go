@@ -11,6 +11,7 @@ type Wait struct {
 	Only   [1]QueueEntry // its place, if it needs one thing; the request is always said
 	more   *[]QueueEntry // its places, if it needs more
 	at     int32         // its place in search.hops, once a deadlock search has come to it
+	seat   int32         // its index in Namespace.Waits
 	Rank   int32         // the priority with which it waits: its own, or one that it inherits
 
 	// Volatile.
@@ -41,6 +42,9 @@ func (w *Wait) room(n int) []QueueEntry {
 	*w.more = slices.Grow((*w.more)[:0], n)[:n]
 	return *w.more
 }
+
+// SetIndex implements collection.SetMember, for Namespace.Waits.
+func (w *Wait) SetIndex() *int32 { return &w.seat }
 
 // Req returns the waiting request.
 func (w *Wait) Req() *Request { return w.Only[0].Req }

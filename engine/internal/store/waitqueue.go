@@ -130,9 +130,7 @@ func (l *waitQueue) drop(c *bucket) {
 // expect keeps the line of n for a parked request, so that it is known what was
 // written while that was away.
 func (n *Node) expect() {
-	if n.Line == nil {
-		n.own().Line = &waitQueue{}
-	}
+	n.openLine()
 	n.Line.expected++
 }
 
@@ -141,10 +139,19 @@ func (n *Node) expectNoMore() {
 	n.dropLine()
 }
 
+// openLine makes a line if n has none.
+func (n *Node) openLine() {
+	if n.Line == nil {
+		n.own().Line = &waitQueue{}
+		n.NS.Lined.Add(n)
+	}
+}
+
 // dropLine drops the line of n if it is of no use any more.
 func (n *Node) dropLine() {
 	if n.Line.First == nil && n.Line.expected == 0 {
 		n.Line = nil
+		n.NS.Lined.Remove(n)
 	}
 }
 

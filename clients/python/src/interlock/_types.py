@@ -906,7 +906,8 @@ class Overview(TypedDict):
     # The state in a sentence or two, the most urgent first.
     verdict: str
     sums: OverviewSums
-    # By the time that is lost at them, then by their holders; at most 200.
+    # By the time that is lost at them, then by their holders; at most 200. Beside more than 10,000 keys, those that
+    # are not waited for are a selection.
     keys: list[OverviewKey]
     # Keys in use that keys leaves out.
     more_keys: int
