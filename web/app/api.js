@@ -40,14 +40,16 @@ async function answer(response) {
   return body;
 }
 
-/** Where the JSON of a path is: of the present, or of the moment that the page looks at. */
+/** Where the JSON of a path is: of the present, or of the moment that the page looks at. The journal has no past. */
 export function twin(path, index) {
-  return index ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
+  return index && !/^.v1.(events|timeline)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
 }
+
+const answerOf = async (path, index) => answer(await fetch(twin(path, index), { headers: headers() }));
 
 /** Reads a path as JSON. */
 export async function get(path, index = 0) {
-  const body = await answer(await fetch(twin(path, index), { headers: headers() }));
+  const body = await answerOf(path, index);
   return index ? body.answer : body;
 }
 
@@ -100,6 +102,39 @@ export function useGet(path, every = 15000) {
     return () => { gone = true; stop(); clearTimeout(timer); clearInterval(pace); };
   }, [path, index, namespace.value]);
   return state.path === path ? state : { data: null, error: null };
+}
+
+/** The time of an entry of the journal in ms; 0 until it is known. */
+export function useTimeOf(index) {
+  const [time, set] = useState([0, 0]);
+  useEffect(() => {
+    let gone = false;
+    if (index) answerOf('/v1/namespace', index).then((past) => { if (!gone) set([index, Date.parse(past.time)]); }, () => {});
+    return () => { gone = true; };
+  }, [index, namespace.value]);
+  return time[0] === index ? time[1] : 0;
+}
+
+/** Reads a path again and again: slowly, since it costs the server more than others. The old answer stays until then. */
+export function useSlow(path, pace) {
+  const [state, set] = useState({ data: null, error: null, busy: false });
+  useEffect(() => {
+    if (!path) return undefined;
+    let gone = false, timer = 0;
+    const read = async () => {
+      set((old) => ({ ...old, busy: true }));
+      try {
+        const data = await get(path);
+        if (!gone) set({ data, error: null, busy: false });
+      } catch (error) {
+        if (!gone) set((old) => ({ data: old.data, error, busy: false }));
+      }
+      if (pace && !gone) timer = setTimeout(read, pace);
+    };
+    read();
+    return () => { gone = true; clearTimeout(timer); };
+  }, [path, pace, namespace.value]);
+  return state;
 }
 
 const channel = 'BroadcastChannel' in self ? new BroadcastChannel('interlock-events') : null;

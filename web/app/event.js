@@ -19,7 +19,11 @@ export function sentence(e) {
   return form ? form(e, keysOf(e)) : [e.event.replaceAll('_', ' '), keysOf(e)].filter(Boolean).join(' ');
 }
 
-const lost = new Set(['expired', 'revoked', 'max_hold', 'session_expired', 'stalled']);
+const lost = new Set(['ttl', 'stall', 'max_hold', 'session_expired', 'park_limit', 'preempted', 'revoked']);
+const failed = new Set([...lost, 'deadlock', 'barrier_broken', 'wait_limit', 'lapsed', 'nack', 'target_ended']);
+
+/** Whether a wait or a lease ended otherwise than its agent wanted. */
+export const endedBadly = (reason) => failed.has(reason);
 
 /** What went wrong in an event: a word, or ''. */
 export function trouble(e) {

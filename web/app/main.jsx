@@ -67,7 +67,8 @@ function Help({ close }) {
   useEffect(() => { box.current.showModal(); }, []);
   const keys = [
     ['/', 'search for a key'], ['g and then n k w a t j m', 'Now, Keys, Waits, Agents, Work, Journal, Admin'],
-    ['j k', 'next and previous row'], ['Enter', 'open the row'], ['[ ]', 'back and forth in time'], ['y', 'copy as curl'],
+    ['j k', 'next and previous row'], ['Enter', 'open the row'], ['[ ]', 'back and forth in time'],
+    ['arrows, Enter', 'in the timeline: go to a bar, keep it'], ['w s a d', 'in the timeline: zoom in, out, earlier, later'], ['y', 'copy as curl'],
     ['?', 'this list'],
   ];
   return (
@@ -114,8 +115,9 @@ function useKeyboard(help) {
       } else return;
       e.preventDefault();
     };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
+    // Before the timeline, which has keys of its own: g and then a is a page.
+    addEventListener('keydown', press, true);
+    return () => removeEventListener('keydown', press, true);
   }, []);
 }
 

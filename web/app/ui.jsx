@@ -93,6 +93,12 @@ export function Card({ title, aside, children, wide }) {
 const rowHeight = 32;
 const windowed = 60; // rows from which on only those in sight are in the page
 
+// The whole of a text that is cut.
+const whole = (e) => {
+  const cell = e.target.closest('td');
+  if (cell) cell.title = cell.scrollWidth > cell.clientWidth ? cell.textContent : '';
+};
+
 /**
  * A table. columns: [{head, cell(row), right, wide}]; a row with `to` opens by a click or Enter. Long ones are virtual:
  * they have a height of their own, and only rows in sight are in the page.
@@ -114,7 +120,7 @@ export function Table({ label, columns, rows, to, id, more, onEnd }) {
         class={'scroll' + (virtual ? ' virtual' : '')} ref={box} onScroll={virtual ? scroll : undefined} tabIndex={0}
         role="region" aria-label={label}
       >
-        <table aria-rowcount={rows.length + 1}>
+        <table aria-rowcount={rows.length + 1} onPointerOver={whole}>
           <thead><tr>{columns.map((c) => <th scope="col" class={c.right ? 'right' : ''}>{c.head}</th>)}</tr></thead>
           <tbody>
             {first > 0 && <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={first * rowHeight} /></tr>}
