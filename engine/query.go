@@ -8,6 +8,7 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
 	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // Key describes one key. The error is ParseKey's.
@@ -24,7 +25,7 @@ func (e *Engine) Key(ns interlock.Namespace, key interlock.Key) (KeyView, error)
 		key, v.Key, v.Pattern = canonical, canonical, p.Name
 		v.Capacity = s.Capacity(string(key), e.Clock)
 	}
-	v.HoldTime = s.Holds[keypath.Class(string(key))]
+	v.HoldTime = s.Holds[record.Class(string(key))]
 	view := e.View(MaxShownHolders, nil)
 	n := s.NodeAt(string(key))
 	if n != nil {

@@ -414,6 +414,7 @@ var table = []rule{
 	{folder: "internal/git"},
 	{folder: "internal/home"},
 	{folder: "internal/hookclient", local: []string{"hook/place", "internal/invisible"}},
+	{folder: "internal/incident", local: []string{".", "engine/record", "internal/prose"}},
 	{folder: "internal/invisible"},
 	{folder: "internal/launch"},
 	{folder: "internal/layout"},

@@ -56,16 +56,6 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestClass(t *testing.T) {
-	for key, want := range map[string]string{
-		"account:12": "account:", "repo:web/a": "repo:", "src/a:b": "src", "plain": "",
-	} {
-		if got := Class(key); got != want {
-			t.Errorf("the class of %q is %q, want %q", key, got, want)
-		}
-	}
-}
-
 func TestClip(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine/internal/keypath"
 	"github.com/interlockdev/interlock/engine/internal/lockmode"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // The answer to a refused or waiting caller: its blockers, and the expected wait.
@@ -179,7 +179,7 @@ func (r *Request) expectPermits(m *Need) (eta time.Duration) {
 	}
 	wanted := int64(min(p.Ahead(r)+uint64(r.CountOf(m)), interlock.MaxCount))
 	if capacity := int64(p.Policy.Capacity); capacity > 0 {
-		usual := m.Node.NS.Holds[keypath.Class(m.Node.Key)]
+		usual := m.Node.NS.Holds[record.Class(m.Node.Key)]
 		for h := m.Node.First; h != nil && usual == 0; h = h.Next {
 			if *r.NS.Agenda.objects++; h.Counts == interlock.Permits {
 				usual = h.Req.TTL
@@ -214,7 +214,7 @@ func (r *Request) expectPermits(m *Need) (eta time.Duration) {
 
 // ETA estimates the wait at n behind its holders and a number of waiters ahead.
 func (n *Node) ETA(holders []*Request, ahead int) time.Duration {
-	usual := n.NS.Holds[keypath.Class(n.Key)]
+	usual := n.NS.Holds[record.Class(n.Key)]
 	var left time.Duration
 	for _, h := range holders {
 		if usual == 0 {

@@ -141,7 +141,7 @@ const maxClasses = 1024
 // observe learns from a hold that ended: an average in which the last eight
 // weigh most.
 func (s *Namespace) observe(key interlock.Key, hold time.Duration) {
-	class := keypath.Class(string(key))
+	class := record.Class(string(key))
 	old, known := s.Holds[class]
 	if !known && len(s.Holds) == maxClasses {
 		return
@@ -164,7 +164,7 @@ type Contention struct {
 // contention returns the statistics of the pattern or the class of a key, nil if there are too
 // many.
 func (s *Namespace) contention(key interlock.Key) *Contention {
-	name, write := keypath.Class(string(key)), interlock.WriteGuarded
+	name, write := record.Class(string(key)), interlock.WriteGuarded
 	if p := s.PolicyAt(string(key)); p != nil {
 		name, write = p.Name, p.Write
 	}

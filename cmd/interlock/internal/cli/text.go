@@ -67,19 +67,7 @@ func Millis(n api.Milliseconds) time.Duration { return time.Duration(n) * time.M
 func ShortMillis(n api.Milliseconds) string { return Short(Millis(n)) }
 
 // Quote makes one word for a POSIX shell.
-func Quote(s string) string {
-	plain := s != ""
-	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)) {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func Quote(s string) string { return prose.ShellWord(s) }
 
 // Count is "1 waiter" or "3 waiters".
 func Count(n int, one, many string) string { return prose.Count(n, one, many) }
