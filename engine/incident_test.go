@@ -10,11 +10,12 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/advice"
 	"github.com/interlockdev/interlock/internal/incident"
 )
 
 // TestIncidents checks the incidents of random histories: each is counted once, the moment before it has the lease that
-// was lost, and no id of a lease is in it.
+// was lost, and no id of a lease is in it. It checks the advice of these histories, too.
 func TestIncidents(t *testing.T) {
 	n := 60
 	if testing.Short() {
@@ -27,6 +28,9 @@ func TestIncidents(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if err := checkIncidents(g, met); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := checkAdvice(g); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -110,6 +114,28 @@ func wantedIncidents(events []indexed) (want map[incident.Kind]int, granted map[
 type indexed struct {
 	record.Event
 	index interlock.Index
+}
+
+// checkAdvice checks that the same events have the same advice, each with evidence.
+func checkAdvice(g *rig) error {
+	_, events := incidentsOf(g)
+	var results [2]*advice.Result
+	for i := range results {
+		r := advice.New()
+		for k := range events {
+			r.Add(events[k].index, &events[k].Event)
+		}
+		results[i] = r.Result()
+	}
+	if !reflect.DeepEqual(results[0], results[1]) {
+		return fmt.Errorf("the same events have two advices: %+v and %+v", results[0], results[1])
+	}
+	for _, a := range results[0].Advice {
+		if a.Text == "" || a.Command == "" || len(a.Keys) == 0 || len(a.Indexes) == 0 || a.Count > a.Of {
+			return fmt.Errorf("%+v has no evidence", a)
+		}
+	}
+	return nil
 }
 
 func incidentsOf(g *rig) (*incident.Result, []indexed) {

@@ -393,6 +393,7 @@ var table = []rule{
 	{folder: "deploy"},
 
 	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
+	{folder: "internal/advice", local: []string{".", "engine/record", "internal/prose"}},
 	{folder: "internal/agent", local: []string{".", "internal/api", "internal/endpoint"}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
