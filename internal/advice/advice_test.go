@@ -275,7 +275,9 @@ func TestOrderRemovesCircles(t *testing.T) {
 func TestBounds(t *testing.T) {
 	r := New()
 	for i := range MaxOpen + MaxKeys {
-		ev := record.Event{Kind: record.Granted, Namespace: "one", Fence: interlock.Fence(i + 1), Claims: claims(x, fmt.Sprint(i))}
+		ev := record.Event{
+			Kind: record.Granted, Namespace: "one", Fence: interlock.Fence(i + 1), Claims: claims(x, fmt.Sprint(i)),
+		}
 		ev.ID = [16]byte{byte(i), byte(i >> 8), byte(i >> 16)}
 		ev.Agent = fmt.Sprint(i)
 		r.Add(interlock.Index(i+1), &ev)

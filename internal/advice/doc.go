@@ -2,7 +2,7 @@
 // command that changes it:
 //
 //	lock_order       keys that several parties take in different orders, and one order that removes the deadlocks
-//	coarse_key       a key whose waiters write below it, at other children than the holder before them
+//	coarse_key       a key with waiters that write at other children of it than the holder before them
 //	short_ttl        leases that end by their ttl, where the usual hold is longer than the ttl
 //	unused_capacity  a pattern with more permits than are ever held at once
 //	hot_key          a key that costs much of the time lost in its namespace

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,32 +11,6 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/prose"
 )
-
-// histogram counts durations in buckets that grow by 2^(1/4), from 1 ms to 3 years.
-type histogram struct {
-	n       int
-	buckets [148]int
-}
-
-func (h *histogram) add(d time.Duration) {
-	i := 0
-	if d > time.Millisecond {
-		i = int(math.Ceil(4 * math.Log2(float64(d)/float64(time.Millisecond))))
-	}
-	h.n++
-	h.buckets[min(i, len(h.buckets)-1)]++
-}
-
-// percentile returns the upper end of the bucket with a percentile: at most a fifth too much.
-func (h *histogram) percentile(p int) time.Duration {
-	want := (h.n*p + 99) / 100
-	for i, n := range h.buckets {
-		if want -= n; want <= 0 {
-			return time.Duration(float64(time.Millisecond) * math.Exp2(float64(i)/4))
-		}
-	}
-	return 0
-}
 
 // Result returns what was learned.
 func (r *Reducer) Result() *Result {
@@ -80,13 +53,13 @@ func (r *Reducer) aboutKeys() (list []Advice) {
 // aboutClasses finds ttls that are too short.
 func (r *Reducer) aboutClasses() (list []Advice) {
 	for c, h := range r.classes {
-		p99 := h.histogram.percentile(99)
+		p99 := h.histogram.Percentile(99)
 		if h.n < minHolds || h.losses < minLosses || h.ttl == 0 || p99 <= h.ttl {
 			continue
 		}
 		a := Advice{
-			Kind: ShortTTL, Namespace: c.ns, Class: c.name, Keys: []interlock.Key{h.key}, Count: h.losses, Of: h.n, P99: p99,
-			TTL: h.ttl, Indexes: h.examples,
+			Kind: ShortTTL, Namespace: c.ns, Class: c.name, Keys: []interlock.Key{h.key}, Count: h.losses, Of: h.n,
+			P99: p99, TTL: h.ttl, Indexes: h.examples,
 		}
 		if p := r.patternOf(c.ns, h.key); p != nil {
 			a.Pattern = p.name
@@ -127,8 +100,8 @@ func (r *Reducer) aboutPatterns() (list []Advice) {
 			continue
 		}
 		list = append(list, Advice{
-			Kind: UnusedCapacity, Namespace: p.ns, Pattern: p.name, Keys: []interlock.Key{u.key}, Count: u.most, Of: p.capacity,
-			Indexes: []interlock.Index{p.index},
+			Kind: UnusedCapacity, Namespace: p.ns, Pattern: p.name, Keys: []interlock.Key{u.key}, Count: u.most,
+			Of: p.capacity, Indexes: []interlock.Index{p.index},
 		})
 	}
 	return list
@@ -167,7 +140,7 @@ func (a *Advice) describe() {
 	case ShortTTL:
 		ttl := max(a.P99*3/2, a.P99+roomForTTL).Round(time.Second)
 		a.Text = fmt.Sprintf(
-			"%d of %d leases of keys like %s ended by their ttl of %s, and 1 in 100 is held for more than %s. Use a ttl of %s.",
+			"%d of %d leases of keys like %s ended by their ttl of %s, and 1 in 100 is held for over %s. Use a ttl of %s.",
 			a.Count, a.Of, a.Keys[0], prose.Short(a.TTL), prose.Short(a.P99), prose.Short(ttl),
 		)
 		a.Command = fmt.Sprintf("interlock run --ttl %s %s -- COMMAND", ttl, first)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/histogram"
 )
 
 // Reducer learns from events. It is for one goroutine.
@@ -78,7 +79,7 @@ type key struct {
 
 // holds are the holds of a class of keys.
 type holds struct {
-	histogram histogram
+	histogram histogram.Histogram
 	n, losses int
 	ttl       time.Duration
 	key       interlock.Key
@@ -102,8 +103,8 @@ func New() *Reducer {
 	}
 }
 
-// Add folds the next event of the journal. Events of snapshots must not be added, except PatternSet for the patterns that
-// were set before the first event. The event must not be changed afterwards.
+// Add folds the next event of the journal. Events of snapshots must not be added, except PatternSet for the patterns
+// that were set before the first event. The event must not be changed afterwards.
 func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	at := id{ev.Namespace, ev.ID}
 	switch ev.Kind {
@@ -290,7 +291,7 @@ func (r *Reducer) countHold(index interlock.Index, ev *record.Event, l *lease) {
 		h.ttl = max(h.ttl, l.ttl)
 		h.examples = example(h.examples, index)
 	default:
-		h.histogram.add(ev.Held)
+		h.histogram.Add(ev.Held)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // The bounds of a Reducer.
 const (
 	MaxOfKind = 200     // incidents of one kind
-	MaxOpen   = 100_000 // waits that go on, and leases whose keys stay closed after their end
+	MaxOpen   = 100_000 // waits that go on, and leases with keys that stay closed after their end
 	MaxNames  = 16      // agents, and keys, of one incident
 )
 

@@ -90,7 +90,7 @@ func TestReducer(t *testing.T) {
     interlock at --index 12 key waits`,
 		},
 		{
-			"lost leases; one whose keys stay closed counts once",
+			"lost leases; one with a lock delay counts once",
 			[]record.Event{
 				event(record.Closed, 5, 1, by(record.ByTTL, 4*time.Second), "a", "b"),
 				event(record.Ended, 6, 1, by(record.ByTTL, 4*time.Second), "a", "b"),

@@ -19,7 +19,7 @@ type Reducer struct {
 	left    map[Kind]int
 
 	waits    map[id]wait
-	closed   map[id]bool // leases that ended by their holder's death, whose keys stay closed
+	closed   map[id]bool // leases that ended, with keys that stay closed for a while
 	leftOpen int
 	last     interlock.Index
 }

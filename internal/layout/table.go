@@ -393,7 +393,7 @@ var table = []rule{
 	{folder: "deploy"},
 
 	{folder: "internal/api", local: []string{".", "internal/endpoint"}},
-	{folder: "internal/advice", local: []string{".", "engine/record", "internal/prose"}},
+	{folder: "internal/advice", local: []string{".", "engine/record", "internal/histogram", "internal/prose"}},
 	{folder: "internal/agent", local: []string{".", "internal/api", "internal/endpoint"}},
 	{folder: "internal/action", local: []string{"."}, remote: []string{"github.com/gowebpki/jcs"}},
 	{
@@ -413,6 +413,7 @@ var table = []rule{
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
 	{folder: "internal/gen", local: []string{".", "internal/problem"}},
 	{folder: "internal/git"},
+	{folder: "internal/histogram"},
 	{folder: "internal/home"},
 	{folder: "internal/hookclient", local: []string{"hook/place", "internal/invisible"}},
 	{folder: "internal/incident", local: []string{".", "engine/record", "internal/prose"}},
@@ -439,6 +440,10 @@ var table = []rule{
 	{folder: "internal/test/apitest", local: []string{"journal", "server", "shard"}, tests: true},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
+	{
+		folder: "internal/report",
+		local:  []string{".", "engine/record", "internal/advice", "internal/histogram", "internal/incident"},
+	},
 	{
 		folder: "internal/test/history", local: []string{".", "internal/api"},
 		remote: []string{"github.com/anishathalye/porcupine"}, tests: true,
