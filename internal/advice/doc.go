@@ -11,8 +11,8 @@
 //   - The result depends on the events alone: no clock, no I/O, no randomness, no order of a map.
 //   - Nothing is advised without as many observations as the constants of advice.go ask for.
 //   - Memory is bounded by MaxOpen, MaxKeys, MaxEdges, MaxClasses and MaxPatterns; what does not fit is not learned
-//     from, and counted in Result.Left. One event costs a constant number of look-ups for each of its claims, and at most
-//     MaxHeld for each key that its party holds. A result costs a sort of all keys and pairs.
+//     from, and counted in Result.Left. One event costs a constant number of look-ups for each of its claims, and at
+//     most MaxHeld for each key that its party holds. A result costs a sort of all keys and pairs.
 //   - Advice has no id of a lease, session or ticket.
 //
 // Keys of one request are granted together, so they have no order. An order counts only between exclusive claims of one
