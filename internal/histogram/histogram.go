@@ -1,4 +1,3 @@
-// Package histogram counts durations in little memory. Percentiles are at most a fifth too large, and never too small.
 package histogram
 
 import (

@@ -1,9 +1,3 @@
-// Package report sums up what happened in a time: one pure reducer over the journal's events, with the incidents
-// (package incident) and the advice (package advice) of the same events. It is the one definition behind
-// GET /v1/report and `interlock report`.
-//
-// Memory is bounded by MaxClasses and MaxKeys besides the bounds of those packages; what does not fit counts in the
-// sums, and in no row.
 package report
 
 import (
