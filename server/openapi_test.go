@@ -245,6 +245,7 @@ func TestOpenAPI(t *testing.T) {
 		tourPast(d)
 		tourOverview(d)
 		tourTimeline(d)
+		tourReport(d)
 		tourShards(d)
 		tourStandby(d)
 		tourSessions(d)
@@ -317,6 +318,7 @@ func samples() []sample {
 		{"GET", "/v1/why?key=a", "", ""},
 		{"GET", "/v1/overview", "", ""},
 		{"GET", "/v1/timeline?since=1h", "", ""},
+		{"GET", "/v1/report", "", ""},
 		{"GET", "/v1/at?path=keys&index=1", "", ""},
 		{"GET", "/v1/hot", "", ""},
 		{"GET", "/v1/events", "", ""},

@@ -167,6 +167,7 @@ func (c *call) getNamespace() {
 	c.send(http.StatusOK, j, at)
 }
 
+// writeTexts writes texts of agents or people, and nothing for none.
 func writeTexts(j *jsonOut, name string, list []string) {
 	if len(list) == 0 {
 		return

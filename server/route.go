@@ -47,6 +47,7 @@ var routes = []route{
 	{"/v1/status", []method{{"GET", (*call).getStatus, mayRead, nil}}},
 	{"/v1/overview", []method{{"GET", (*call).getOverview, mayRead, nil}}},
 	{"/v1/timeline", []method{{"GET", (*call).getTimeline, mayRead, []string{"since", "until", "agent", "key"}}}},
+	{"/v1/report", []method{{"GET", (*call).getReport, mayRead, []string{"since", "until"}}}},
 	{"/v1/at", []method{{"GET", (*call).getPast, mayRead, []string{"path", "index", "time"}}}},
 	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},
 
@@ -357,7 +358,7 @@ func (c *call) dispatch(rt *route) {
 	if name == http.MethodHead {
 		// Except where looking may change something, never ends, or takes long.
 		if !slices.Contains([]string{
-			"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/overview", "/v1/timeline", backupPath,
+			"/v1/tickets/{id}", "/v1/events", "/v1/watch", "/v1/overview", "/v1/timeline", "/v1/report", backupPath,
 		}, rt.path) {
 			name = http.MethodGet
 		}

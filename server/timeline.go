@@ -1,128 +1,41 @@
 package server
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/engine"
-	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/internal/timeline"
-	"github.com/interlockdev/interlock/shard"
 )
 
+// A timeline: the time that it shows if the caller does not choose one, how much earlier the journal is read (bars that
+// began before go on), and how many entries of its namespace one call reads.
 const (
-	// timelineSince is the time that a timeline shows if the caller does not choose one.
-	timelineSince = time.Hour
-	// timelineLead is how much earlier the journal is read: bars that began before go on.
-	timelineLead = time.Hour
-	// timelineEntries is how many entries of its namespace one call reads.
+	timelineSince   = time.Hour
+	timelineLead    = time.Hour
 	timelineEntries = 1 << 18
 )
 
 // getTimeline is GET /v1/timeline: the waits and holds of a time as bars, with marks and links.
 func (c *call) getTimeline() {
-	f, ok := c.timelineFilter()
+	since, until, ok := c.period(timelineSince)
 	if !ok {
 		return
 	}
-	at := c.s.shard.At()
-	if !c.s.archive {
-		if at, ok = c.confirm(); !ok {
-			return
-		}
-	}
-	from, ok := c.seek(f.From.Add(-min(timelineLead, time.Duration(f.From))))
+	reducer := timeline.New(timeline.Filter{
+		From: since, To: until, Agent: c.query.Get("agent"), Key: interlock.Key(c.query.Get("key")),
+	})
+	h := history{since: since, until: until, lead: timelineLead, entries: timelineEntries}
+	read, ok := c.readHistory(h, reducer.Add)
 	if !ok {
-		return
-	}
-	leave, ok := c.enterStreams()
-	if !ok {
-		return
-	}
-	defer leave()
-	reducer := timeline.New(f)
-	end, more, err := c.readTimeline(reducer, &f, max(from, c.s.shard.First()), at.Index)
-	if err != nil {
-		c.failWith(c.whyEnded(c.r.Context(), err))
 		return
 	}
 	j := c.reply()
-	j.timestamp("since", time.Unix(0, int64(f.From)))
-	j.timestamp("until", time.Unix(0, int64(end)))
+	j.timestamp("since", time.Unix(0, int64(since)))
+	j.timestamp("until", time.Unix(0, int64(read.end)))
 	writeTimeline(j, reducer.Timeline())
-	j.bool("more", more)
-	c.send(http.StatusOK, j, at)
-}
-
-// timelineFilter reads what to show.
-func (c *call) timelineFilter() (f timeline.Filter, ok bool) {
-	f.Agent, f.Key = c.query.Get("agent"), interlock.Key(c.query.Get("key"))
-	if f.From, ok = c.momentParam("since"); !ok {
-		return f, false
-	}
-	if f.To, ok = c.momentParam("until"); !ok {
-		return f, false
-	}
-	if f.From == 0 {
-		f.From = cmp.Or(f.To, engine.Time(time.Now().UnixNano())).Add(-timelineSince)
-	}
-	if f.To > 0 && f.To <= f.From {
-		c.refuse(interlock.CodeInvalidRequest, "parameter until: want a time after since")
-		return f, false
-	}
-	return f, true
-}
-
-// readTimeline adds the events from an index on, up to the newest or to the end of the filter. It returns the time that
-// the timeline ends at; more means that it is earlier than asked for, because there is more than one call reads.
-func (c *call) readTimeline(
-	r *timeline.Reducer, f *timeline.Filter, from, newest interlock.Index,
-) (end engine.Time, more bool, err error) {
-	end = cmp.Or(f.To, engine.Time(time.Now().UnixNano()))
-	if from > newest {
-		return end, false, nil
-	}
-	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
-	defer cancel()
-	defer context.AfterFunc(c.s.serving, cancel)()
-	entries := 0
-	err = c.s.shard.Follow(ctx, shard.Follower{
-		Namespace: c.namespace, From: from,
-		Visit: func(index interlock.Index, _ interlock.Epoch, events []record.Event) error {
-			if index > newest {
-				return errEnough
-			}
-			for i := range events {
-				ev := &events[i]
-				if f.To > 0 && ev.Namespace != "" && ev.At >= f.To {
-					return errEnough
-				}
-				if entries >= timelineEntries {
-					end, more = min(end, ev.At), true
-					return errEnough
-				}
-				if !isOfCopy(ev) {
-					r.Add(index, ev)
-				}
-			}
-			entries++
-			return nil
-		},
-		Reached: func(index interlock.Index) error {
-			if index >= newest {
-				return errEnough
-			}
-			return nil
-		},
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return end, more, err
+	j.bool("more", read.more)
+	c.send(http.StatusOK, j, read.at)
 }
 
 // writeTimeline writes the members of an api.Timeline but for its times and its stamp.

@@ -27,6 +27,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/past"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/pattern"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/queue"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/report"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/run"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/serve"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/state"
@@ -103,7 +104,8 @@ durable line of waiters, and fencing tokens that refuse late writers.
 	}{
 		{topicDaily, []*cobra.Command{
 			run.New(a), lease.NewLock(a), lease.NewUnlock(a), inspect.NewWhy(a), inspect.NewStatus(a),
-			top.New(a), inspect.NewLog(a), past.New(a, newRoot), serve.New(a),
+			top.New(a), inspect.NewLog(a), report.New(a), past.New(a, newRoot),
+			serve.New(a),
 		}},
 		{topicLeases, []*cobra.Command{
 			lease.New(a), inspect.NewKey(a), run.NewAgent(a), run.NewAgents(a),

@@ -52,7 +52,7 @@ type Advice struct {
 	Namespace interlock.Namespace
 	Keys      []interlock.Key // of LockOrder in the order to take them in; else the key, or an example
 	Class     string          // of ShortTTL: the class of the keys
-	Pattern   string          // the pattern that fits the keys, if its registration is among the events
+	Pattern   string          // the pattern that fits the keys, if it was set by SetPattern or by an event
 	Agents    []string        // of LockOrder
 	Text      string          // sentences with the evidence
 	Command   string          // changes it, or shows how; the caller fills in words in capital letters

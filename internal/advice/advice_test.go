@@ -185,6 +185,12 @@ func TestAdvice(t *testing.T) {
 				a.release()
 			}
 		}, `unused_capacity [pool/gpu] [] 2/10: interlock pattern set gpus --capacity 2`},
+		{"a capacity from before the first event", func(h *history) {
+			h.r.SetPattern("one", &interlock.Pattern{Name: "gpus", Shape: "pool/{name}", Capacity: 10})
+			for range 30 {
+				h.take("one", 0, claims(interlock.Permits, "pool/gpu")).release()
+			}
+		}, `unused_capacity [pool/gpu] [] 1/10: interlock pattern set gpus --capacity 1`},
 		{"a capacity that is used", func(h *history) {
 			h.pattern("gpus", "pool/{name}", 2)
 			for range 12 {

@@ -74,6 +74,7 @@ func (r *Reducer) aboutPatterns() (list []Advice) {
 	type use struct {
 		most, grants, waits int
 		key                 interlock.Key
+		index               interlock.Index
 	}
 	uses := map[*pattern]*use{}
 	for _, p := range slices.SortedFunc(maps.Keys(r.keys), comparePlaces) {
@@ -92,7 +93,7 @@ func (r *Reducer) aboutPatterns() (list []Advice) {
 		}
 		u.grants, u.waits = u.grants+k.grants, u.waits+k.waits
 		if k.most > u.most {
-			u.most, u.key = k.most, p.key
+			u.most, u.key, u.index = k.most, p.key, k.mostAt
 		}
 	}
 	for p, u := range uses {
@@ -101,7 +102,7 @@ func (r *Reducer) aboutPatterns() (list []Advice) {
 		}
 		list = append(list, Advice{
 			Kind: UnusedCapacity, Namespace: p.ns, Pattern: p.name, Keys: []interlock.Key{u.key}, Count: u.most,
-			Of: p.capacity, Indexes: []interlock.Index{p.index},
+			Of: p.capacity, Indexes: []interlock.Index{u.index},
 		})
 	}
 	return list
@@ -149,7 +150,7 @@ func (a *Advice) describe() {
 		}
 	case UnusedCapacity:
 		a.Text = fmt.Sprintf(
-			"The pattern %s has %d permits for each key, and at most %d were held at once. A smaller capacity would do.",
+			"The pattern %s has %d permits for each key, with no more than %d in use at once. A smaller capacity would do.",
 			a.Pattern, a.Of, a.Count,
 		)
 		a.Command = fmt.Sprintf("interlock pattern set %s --capacity %d", prose.ShellWord(a.Pattern), max(a.Count, 1))

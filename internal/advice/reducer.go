@@ -75,6 +75,7 @@ type key struct {
 	below                   []string // what its last holder wrote
 	examples, coarse        []interlock.Index
 	inUse, most, grants     int // of permits
+	mostAt                  interlock.Index
 }
 
 // holds are the holds of a class of keys.
@@ -91,7 +92,6 @@ type pattern struct {
 	name     string
 	capacity int
 	shape    *regexp.Regexp
-	index    interlock.Index
 }
 
 // New makes a reducer.
@@ -103,8 +103,11 @@ func New() *Reducer {
 	}
 }
 
-// Add folds the next event of the journal. Events of snapshots must not be added, except PatternSet for the patterns
-// that were set before the first event. The event must not be changed afterwards.
+// SetPattern tells of a pattern that was set before the first event.
+func (r *Reducer) SetPattern(ns interlock.Namespace, p *interlock.Pattern) { r.setPattern(ns, p) }
+
+// Add folds the next event of the journal. Events of snapshots must not be added.
+// The event must not be changed afterwards.
 func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	at := id{ev.Namespace, ev.ID}
 	switch ev.Kind {
@@ -147,7 +150,7 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	case record.Written:
 		r.written(ev)
 	case record.PatternSet, record.PatternDropped:
-		r.patternSet(index, ev)
+		r.patternSet(ev)
 	case record.NamespaceDeleted:
 		for at, l := range r.open {
 			if at.ns == ev.Namespace {
@@ -188,7 +191,9 @@ func (r *Reducer) grant(l *lease, ev *record.Event) {
 			if k := r.key(ev.Namespace, c.Key); k != nil {
 				k.grants++
 				k.inUse += int(c.Count)
-				k.most = max(k.most, k.inUse)
+				if k.inUse > k.most {
+					k.most, k.mostAt = k.inUse, l.index
+				}
 			}
 		}
 	}
@@ -255,7 +260,7 @@ func (r *Reducer) ends(index interlock.Index, ev *record.Event, at id) {
 		for i := range ev.Claims {
 			if c := &ev.Claims[i]; c.Mode == interlock.Permits {
 				if k := r.key(ev.Namespace, c.Key); k != nil {
-					k.most += int(c.Count)
+					k.most, k.mostAt = k.most+int(c.Count), index
 				}
 			}
 		}
@@ -356,16 +361,24 @@ func (r *Reducer) deadlock(ev *record.Event) {
 	}
 }
 
-func (r *Reducer) patternSet(index interlock.Index, ev *record.Event) {
-	r.patterns = slices.DeleteFunc(r.patterns, func(p *pattern) bool {
-		return p.ns == ev.Namespace && p.name == ev.PatternName
-	})
-	p, err := ev.Pattern()
-	if ev.Kind == record.PatternDropped || err != nil || len(r.patterns) >= MaxPatterns {
+func (r *Reducer) patternSet(ev *record.Event) {
+	r.dropPattern(ev.Namespace, ev.PatternName)
+	if p, err := ev.Pattern(); ev.Kind == record.PatternSet && err == nil {
+		p.Name = ev.PatternName
+		r.setPattern(ev.Namespace, &p)
+	}
+}
+
+func (r *Reducer) dropPattern(ns interlock.Namespace, name string) {
+	r.patterns = slices.DeleteFunc(r.patterns, func(p *pattern) bool { return p.ns == ns && p.name == name })
+}
+
+func (r *Reducer) setPattern(ns interlock.Namespace, p *interlock.Pattern) {
+	if len(r.patterns) >= MaxPatterns {
 		return
 	}
 	if shape, err := regexp.Compile(shapeOf(p.Shape)); err == nil {
-		r.patterns = append(r.patterns, &pattern{ev.Namespace, ev.PatternName, int(p.Capacity), shape, index})
+		r.patterns = append(r.patterns, &pattern{ns, p.Name, int(p.Capacity), shape})
 	}
 }
 

@@ -336,3 +336,108 @@ type TimelineLink struct {
 	// Likewise.
 	To int `json:"to" min:"0"`
 }
+
+// Report is the answer of GET /v1/report.
+type Report struct {
+	Since Time `json:"since"`
+	Until Time `json:"until"`
+	// The report in one paragraph, the most urgent first.
+	Verdict string     `json:"verdict" text:"line"`
+	All     ReportSums `json:"all"`
+	// By the time lost; at most 50.
+	Classes []ReportSums `json:"classes"`
+	// By the time lost; at most 20.
+	Keys []ReportKey `json:"keys"`
+	// By their time; at most 200 of each kind.
+	Incidents []Incident `json:"incidents"`
+	// Incidents that were left out.
+	MoreIncidents int `json:"more_incidents" min:"0"`
+	// By kind, the most useful first.
+	Advice []ReportAdvice `json:"advice"`
+	// Waits, leases and keys that incidents and advice leave out, for lack of room.
+	LeftOut int `json:"left_out" min:"0"`
+	// There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
+	More bool `json:"more"`
+	Stamp
+}
+
+// ReportSums are the numbers of a class of keys, or of all.
+type ReportSums struct {
+	// Keys that begin with this word, such as account:. Left out for all keys, and for those that are plain words.
+	Class  string `json:"class,omitempty"`
+	Grants int    `json:"grants" min:"0"`
+	// Requests that stood in line and have left it, with a grant or without.
+	Waits int `json:"waits" min:"0"`
+	// Requests that left the line without a grant, and leases that were lost.
+	Failures int `json:"failures" min:"0"`
+	// The sum of the waits.
+	Lost    Milliseconds `json:"lost_ms"`
+	WaitP50 Milliseconds `json:"wait_p50_ms"`
+	WaitP99 Milliseconds `json:"wait_p99_ms"`
+	HoldP50 Milliseconds `json:"hold_p50_ms"`
+	HoldP99 Milliseconds `json:"hold_p99_ms"`
+}
+
+// ReportKey is a key with the time lost at it.
+type ReportKey struct {
+	Key   Key          `json:"key"`
+	Waits int          `json:"waits" min:"0"`
+	Lost  Milliseconds `json:"lost_ms"`
+}
+
+// Incident is something that went wrong.
+type Incident struct {
+	// Such as deadlock, lost_lease, stale_write, dead_letter, stuck_wait or fail_over; later versions may add to it.
+	Kind string `json:"kind"`
+	Time Time   `json:"time"`
+	// The time of the last one that is counted here.
+	Last Time `json:"last"`
+	// The entry of the journal.
+	Index interlock.Index `json:"index,string"`
+	// The entry before it: GET /v1/at with this index shows the waits and holders of that moment. Left out if there is
+	// none.
+	Before interlock.Index `json:"before,string,omitempty"`
+	// How often it happened.
+	Count int `json:"count" min:"1"`
+	// Why: a code or a reason, such as ttl, fenced or wait_limit.
+	Cause string `json:"cause,omitempty"`
+	// Those concerned, the victim or the loser first. Their own text; empty for an unnamed agent. Left out for a
+	// fail-over.
+	Agents []string `json:"agents,omitempty" text:"line"`
+	Keys   []Key    `json:"keys"`
+	// Of a dead letter.
+	Task TaskID `json:"task,omitempty"`
+	// How long the lease was held, the wait lasted, or no event happened before a fail-over.
+	Took Milliseconds `json:"took_ms,omitempty"`
+	// The wait has not ended.
+	GoesOn bool        `json:"goes_on,omitempty"`
+	Cycle  []CycleStep `json:"cycle,omitempty"`
+	// What happened, in a sentence.
+	Text string `json:"text" text:"line"`
+	// The next step, in a sentence.
+	Next string `json:"next" text:"line"`
+	// A command that shows more, or does the next step.
+	Command string `json:"command,omitempty" text:"line"`
+}
+
+// ReportAdvice is one change that would help.
+type ReportAdvice struct {
+	// Such as lock_order, coarse_key, hot_key, short_ttl or unused_capacity; later versions may add to it.
+	Kind string `json:"kind"`
+	// Of lock_order in the order to take them in; else the key, or an example.
+	Keys []Key `json:"keys"`
+	// The pattern that fits the keys.
+	Pattern string   `json:"pattern,omitempty" text:"line"`
+	Agents  []string `json:"agents,omitempty" text:"line"`
+	// This many observations support it, of all that were made.
+	Count int `json:"count" min:"0"`
+	Of    int `json:"of" min:"0"`
+	// The time lost in the waits concerned.
+	Lost Milliseconds `json:"lost_ms,omitempty"`
+	// The evidence, in sentences.
+	Text string `json:"text" text:"line"`
+	// Changes it; words in capital letters are to be filled in.
+	Command string `json:"command,omitempty" text:"line"`
+	// Entries of the journal, as examples.
+	Indexes []Decimal `json:"indexes"`
+}

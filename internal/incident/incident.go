@@ -43,11 +43,11 @@ type Incident struct {
 	Count  int // how often it happened, 1 or more
 	// Cause is the reason or code: ttl, max_hold, fenced, wait_limit and so on. "" for some.
 	Cause  string
-	Agents []string        // those concerned, each once: the victim or the loser first; "" is an unnamed agent
-	Keys   []interlock.Key // likewise, in the order of the claims
-	Task   string          // the id of the task of a dead letter: 32 hexadecimal digits
-	Took   time.Duration   // how long the lease was held, the wait lasted, or no event happened before a fail-over
-	GoesOn bool            // a wait that had not ended
+	Agents []string         // those concerned, each once: the victim or the loser first; "" is an unnamed agent
+	Keys   []interlock.Key  // likewise, in the order of the claims
+	Task   interlock.TaskID // of a dead letter
+	Took   time.Duration    // how long the lease was held, the wait lasted, or no event happened before a fail-over
+	GoesOn bool             // a wait that had not ended
 	Cycle  []interlock.CycleStep
 	Text   string // a sentence; names of agents and keys in it are their own text
 	Next   string // a sentence with the next step
@@ -57,6 +57,8 @@ type Incident struct {
 
 // Options are what counts as an incident.
 type Options struct {
+	// Since is the time of the first event that may be an incident. Earlier ones only tell what goes on.
+	Since record.Time
 	// Stuck is how long a wait must last; 0: DefaultStuck. One that reached its own limit always counts.
 	Stuck time.Duration
 	// Fold is how much later the same incident is counted as one; 0: DefaultFold.

@@ -152,8 +152,8 @@ func TestReducer(t *testing.T) {
 					ev.Op, ev.Reason = uint8(interlock.TaskDead), record.ByNack
 				}, "a"),
 			},
-			`3 9<10 dead_letter: The task 01000000000000000000000000000000 is not tried again: nack.
-    interlock task get 01000000000000000000000000000000`,
+			`3 9<10 dead_letter: The task q_01000000000000000000000000000000 is not tried again: nack.
+    interlock task get q_01000000000000000000000000000000`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

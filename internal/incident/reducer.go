@@ -2,7 +2,6 @@ package incident
 
 import (
 	"cmp"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -195,13 +194,16 @@ func (r *Reducer) stuck(index interlock.Index, ev *record.Event, took time.Durat
 
 func (r *Reducer) dead(index interlock.Index, ev *record.Event) {
 	r.add(&Incident{
-		Kind: DeadLetter, Agents: []string{ev.Agent}, Keys: keysOf(ev.Claims), Task: hex.EncodeToString(ev.ID[:]),
+		Kind: DeadLetter, Agents: []string{ev.Agent}, Keys: keysOf(ev.Claims), Task: interlock.TaskID(ev.ID),
 		Cause: ev.Reason.String(), Took: ev.Held,
 	}, index, ev)
 }
 
 // add keeps an incident, or counts it with the same one before it.
 func (r *Reducer) add(in *Incident, index interlock.Index, ev *record.Event) {
+	if ev.At < r.options.Since && !in.GoesOn {
+		return
+	}
 	in.Agents, in.Keys = in.Agents[:min(len(in.Agents), MaxNames)], in.Keys[:min(len(in.Keys), MaxNames)]
 	in.Namespace, in.Time, in.Last, in.Index, in.Count = ev.Namespace, ev.At, ev.At, index, 1
 	if !in.GoesOn {

@@ -40,7 +40,7 @@ func (in *Incident) describe() {
 			in.Text += ": " + in.Cause
 		}
 		in.Next = "Read why it failed, then replay or delete it."
-		in.Command = "interlock task get " + in.Task
+		in.Command = "interlock task get " + in.Task.String()
 	}
 	if in.Count > 1 {
 		in.Text += fmt.Sprintf(", %d times", in.Count)

@@ -97,7 +97,8 @@ var table = []rule{
 		folder: "server",
 		local: []string{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
-			"internal/packet", "internal/problem", "internal/prose", "internal/timeline", "webhook",
+			"internal/advice", "internal/incident", "internal/packet", "internal/problem", "internal/prose",
+			"internal/report", "internal/timeline", "webhook",
 		},
 		remote: []string{
 			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
@@ -172,6 +173,14 @@ var table = []rule{
 	{
 		folder: "cmd/interlock/internal/archive",
 		local:  []string{"cmd/interlock/internal/cli", "journal/filejournal", "server", "shard"},
+	},
+	{
+		folder: "cmd/interlock/internal/report",
+		local: []string{
+			".", "cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "cmd/interlock/internal/view",
+			"internal/api",
+		},
+		remote: []string{"github.com/spf13/cobra"},
 	},
 	{
 		folder: "cmd/interlock/internal/past",
@@ -442,7 +451,9 @@ var table = []rule{
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
 	{
 		folder: "internal/report",
-		local:  []string{".", "engine/record", "internal/advice", "internal/histogram", "internal/incident"},
+		local: []string{
+			".", "engine/record", "internal/advice", "internal/histogram", "internal/incident", "internal/prose",
+		},
 	},
 	{
 		folder: "internal/test/history", local: []string{".", "internal/api"},

@@ -5,7 +5,6 @@
 // Memory is bounded by MaxClasses and MaxKeys besides the bounds of those packages; what does not fit counts in the
 // sums, and in no row.
 //
-// It uses no clock, does no I/O, and shows no id of a lease, session or ticket.
-// Events of several namespaces must not be
-// mixed. Start reading at report.go.
+// It uses no clock, does no I/O, and shows no id of a lease, session or ticket. Events of several namespaces must not
+// be mixed. Start reading at report.go; text.go has its sentence.
 package report

@@ -52,8 +52,18 @@ type Report struct {
 	Advice    *advice.Result
 }
 
+// Options are what a report is about.
+type Options struct {
+	Namespace interlock.Namespace
+	// Since is the time of the first event that counts. Earlier ones only tell what goes on.
+	Since record.Time
+	// Patterns are those that were set before the first event.
+	Patterns []interlock.Pattern
+}
+
 // Reducer folds the events of one namespace. It is for one goroutine.
 type Reducer struct {
+	since     record.Time
 	all       Sums
 	classes   map[string]*Sums
 	keys      map[interlock.Key]*Key
@@ -68,11 +78,15 @@ type lease struct {
 }
 
 // New makes a reducer.
-func New(o incident.Options) *Reducer {
-	return &Reducer{
-		classes: map[string]*Sums{}, keys: map[interlock.Key]*Key{}, closed: map[lease]bool{},
-		incidents: incident.New(o), advice: advice.New(),
+func New(o Options) *Reducer {
+	r := &Reducer{
+		since: o.Since, classes: map[string]*Sums{}, keys: map[interlock.Key]*Key{}, closed: map[lease]bool{},
+		incidents: incident.New(incident.Options{Since: o.Since}), advice: advice.New(),
 	}
+	for i := range o.Patterns {
+		r.advice.SetPattern(o.Namespace, &o.Patterns[i])
+	}
+	return r
 }
 
 // Add folds the next event of the journal. Events of snapshots must not be added.
@@ -80,10 +94,13 @@ func New(o incident.Options) *Reducer {
 func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	r.incidents.Add(index, ev)
 	r.advice.Add(index, ev)
+	if ev.At < r.since {
+		return
+	}
 	switch ev.Kind {
 	case record.Granted, record.TaskDispatched, record.Admitted, record.Left:
 		granted := ev.Kind != record.Left
-		if ev.Reason == record.ByConversion {
+		if ev.Reason == record.ByConversion || !granted && len(ev.Claims) == 0 { // or a declared wait, which asks for no key
 			return
 		}
 		r.each(ev, func(s *Sums) { s.asked(granted, ev) })

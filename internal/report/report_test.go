@@ -7,11 +7,10 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
-	"github.com/interlockdev/interlock/internal/incident"
 )
 
 func TestReport(t *testing.T) {
-	r := New(incident.Options{})
+	r := New(Options{})
 	for i, e := range []struct {
 		kind   record.Kind
 		reason record.Reason

@@ -1181,6 +1181,128 @@ export interface TimelineLink {
   to: number;
 }
 
+/** The answer of GET /v1/report. */
+export interface Report {
+  since: Time;
+  until: Time;
+  /** The report in one paragraph, the most urgent first. */
+  verdict: string;
+  all: ReportSums;
+  /** By the time lost; at most 50. */
+  classes: ReportSums[];
+  /** By the time lost; at most 20. */
+  keys: ReportKey[];
+  /** By their time; at most 200 of each kind. */
+  incidents: Incident[];
+  /** Incidents that were left out. */
+  more_incidents: number;
+  /** By kind, the most useful first. */
+  advice: ReportAdvice[];
+  /** Waits, leases and keys that incidents and advice leave out, for lack of room. */
+  left_out: number;
+  /**
+   * There is more than one answer reads, so until is earlier than asked for: go on with since set
+   * to it.
+   */
+  more: boolean;
+  at: At;
+  server_time: Time;
+}
+
+/** The numbers of a class of keys, or of all. */
+export interface ReportSums {
+  /**
+   * Keys that begin with this word, such as account:. Left out for all keys, and for those that are
+   * plain words.
+   */
+  class?: string;
+  grants: number;
+  /** Requests that stood in line and have left it, with a grant or without. */
+  waits: number;
+  /** Requests that left the line without a grant, and leases that were lost. */
+  failures: number;
+  /** The sum of the waits. */
+  lost_ms: Milliseconds;
+  wait_p50_ms: Milliseconds;
+  wait_p99_ms: Milliseconds;
+  hold_p50_ms: Milliseconds;
+  hold_p99_ms: Milliseconds;
+}
+
+/** A key with the time lost at it. */
+export interface ReportKey {
+  key: Key;
+  waits: number;
+  lost_ms: Milliseconds;
+}
+
+/** Something that went wrong. */
+export interface Incident {
+  /**
+   * Such as deadlock, lost_lease, stale_write, dead_letter, stuck_wait or fail_over; later versions
+   * may add to it.
+   */
+  kind: string;
+  time: Time;
+  /** The time of the last one that is counted here. */
+  last: Time;
+  /** The entry of the journal. */
+  index: string;
+  /**
+   * The entry before it: GET /v1/at with this index shows the waits and holders of that moment.
+   * Left out if there is none.
+   */
+  before?: string;
+  /** How often it happened. */
+  count: number;
+  /** Why: a code or a reason, such as ttl, fenced or wait_limit. */
+  cause?: string;
+  /**
+   * Those concerned, the victim or the loser first. Their own text; empty for an unnamed agent.
+   * Left out for a fail-over.
+   */
+  agents?: string[];
+  keys: Key[];
+  /** Of a dead letter. */
+  task?: TaskID;
+  /** How long the lease was held, the wait lasted, or no event happened before a fail-over. */
+  took_ms?: Milliseconds;
+  /** The wait has not ended. */
+  goes_on?: boolean;
+  cycle?: CycleStep[];
+  /** What happened, in a sentence. */
+  text: string;
+  /** The next step, in a sentence. */
+  next: string;
+  /** A command that shows more, or does the next step. */
+  command?: string;
+}
+
+/** One change that would help. */
+export interface ReportAdvice {
+  /**
+   * Such as lock_order, coarse_key, hot_key, short_ttl or unused_capacity; later versions may add
+   * to it.
+   */
+  kind: string;
+  /** Of lock_order in the order to take them in; else the key, or an example. */
+  keys: Key[];
+  /** The pattern that fits the keys. */
+  pattern?: string;
+  agents?: string[];
+  /** This many observations support it, of all that were made. */
+  count: number;
+  of: number;
+  /** The time lost in the waits concerned. */
+  lost_ms?: Milliseconds;
+  /** The evidence, in sentences. */
+  text: string;
+  /** Changes it; words in capital letters are to be filled in. */
+  command?: string;
+  /** Entries of the journal, as examples. */
+  indexes: Decimal[];
+}
+
 /** The answer of GET /v1/patterns. */
 export interface Patterns {
   patterns: KeyPattern[];
@@ -5324,6 +5446,19 @@ export interface Operations {
     };
     answer: Timeline;
   };
+  /** See what happened, and what would help. */
+  getReport: {
+    query?: {
+      /**
+       * The beginning: in RFC 3339, or how long ago, such as 12h or 7d. Default: 12 hours before
+       * until.
+       */
+      since?: string;
+      /** The end, as since. Default: now. */
+      until?: string;
+    };
+    answer: Report;
+  };
   /** Read an earlier state. */
   getPast: {
     query: {
@@ -5933,6 +6068,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   declareWait: { method: "POST", path: "/v1/waits", keyed: true, sends: "application/json" },
   getOverview: { method: "GET", path: "/v1/overview" },
   getTimeline: { method: "GET", path: "/v1/timeline" },
+  getReport: { method: "GET", path: "/v1/report" },
   getPast: { method: "GET", path: "/v1/at" },
   getWhy: { method: "GET", path: "/v1/why" },
   listHotKeys: { method: "GET", path: "/v1/hot" },

@@ -94,6 +94,7 @@ var crossings = map[string]foreignReference{
 	"getWhy":      listing("key={key}", "agent={agent}"),
 	"getOverview": listing(),
 	"getTimeline": listing("", "key={key}", "agent={agent}"),
+	"getReport":   listing("", "since=7d"),
 	"getPast": listing(
 		"path=keys&time=0s", "path=why%3Fkey={key}&time=0s", "path=why%3Fagent={agent}&time=0s", "path=leases&time=0s",
 		"path=state%3Fvalues=true&time=0s", "path=sessions&time=0s", "path=tickets&time=0s", "path=tasks&time=0s",

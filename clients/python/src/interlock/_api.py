@@ -73,6 +73,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "declareWait": Operation("POST", "/v1/waits", True),
     "getOverview": Operation("GET", "/v1/overview", False),
     "getTimeline": Operation("GET", "/v1/timeline", False),
+    "getReport": Operation("GET", "/v1/report", False),
     "getPast": Operation("GET", "/v1/at", False),
     "getWhy": Operation("GET", "/v1/why", False),
     "listHotKeys": Operation("GET", "/v1/hot", False),

@@ -1167,6 +1167,129 @@ class TimelineLink(_TimelineLinkRequired, _TimelineLinkKeywords, total=False):
     pass
 
 
+# The answer of GET /v1/report.
+class Report(TypedDict):
+    since: Time
+    until: Time
+    # The report in one paragraph, the most urgent first.
+    verdict: str
+    all: ReportSums
+    # By the time lost; at most 50.
+    classes: list[ReportSums]
+    # By the time lost; at most 20.
+    keys: list[ReportKey]
+    # By their time; at most 200 of each kind.
+    incidents: list[Incident]
+    # Incidents that were left out.
+    more_incidents: int
+    # By kind, the most useful first.
+    advice: list[ReportAdvice]
+    # Waits, leases and keys that incidents and advice leave out, for lack of room.
+    left_out: int
+    # There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
+    more: bool
+    at: At
+    server_time: Time
+
+
+class _ReportSumsRequired(TypedDict):
+    grants: int
+    # Requests that stood in line and have left it, with a grant or without.
+    waits: int
+    # Requests that left the line without a grant, and leases that were lost.
+    failures: int
+    # The sum of the waits.
+    lost_ms: Milliseconds
+    wait_p50_ms: Milliseconds
+    wait_p99_ms: Milliseconds
+    hold_p50_ms: Milliseconds
+    hold_p99_ms: Milliseconds
+
+
+_ReportSumsKeywords = TypedDict(
+    "_ReportSumsKeywords",
+    {
+        "class": "str",
+    },
+    total=False,
+)
+
+
+# The numbers of a class of keys, or of all.
+class ReportSums(_ReportSumsRequired, _ReportSumsKeywords, total=False):
+    pass
+
+
+# A key with the time lost at it.
+class ReportKey(TypedDict):
+    key: Key
+    waits: int
+    lost_ms: Milliseconds
+
+
+class _IncidentRequired(TypedDict):
+    # Such as deadlock, lost_lease, stale_write, dead_letter, stuck_wait or fail_over; later versions may add to it.
+    kind: str
+    time: Time
+    # The time of the last one that is counted here.
+    last: Time
+    # The entry of the journal.
+    index: str
+    # How often it happened.
+    count: int
+    keys: list[Key]
+    # What happened, in a sentence.
+    text: str
+    # The next step, in a sentence.
+    next: str
+
+
+# Something that went wrong.
+class Incident(_IncidentRequired, total=False):
+    # The entry before it: GET /v1/at with this index shows the waits and holders of that moment. Left out if there is
+    # none.
+    before: str
+    # Why: a code or a reason, such as ttl, fenced or wait_limit.
+    cause: str
+    # Those concerned, the victim or the loser first. Their own text; empty for an unnamed agent. Left out for a
+    # fail-over.
+    agents: list[str]
+    # Of a dead letter.
+    task: TaskID
+    # How long the lease was held, the wait lasted, or no event happened before a fail-over.
+    took_ms: Milliseconds
+    # The wait has not ended.
+    goes_on: bool
+    cycle: list[CycleStep]
+    # A command that shows more, or does the next step.
+    command: str
+
+
+class _ReportAdviceRequired(TypedDict):
+    # Such as lock_order, coarse_key, hot_key, short_ttl or unused_capacity; later versions may add to it.
+    kind: str
+    # Of lock_order in the order to take them in; else the key, or an example.
+    keys: list[Key]
+    # This many observations support it, of all that were made.
+    count: int
+    of: int
+    # The evidence, in sentences.
+    text: str
+    # Entries of the journal, as examples.
+    indexes: list[Decimal]
+
+
+# One change that would help.
+class ReportAdvice(_ReportAdviceRequired, total=False):
+    # The pattern that fits the keys.
+    pattern: str
+    agents: list[str]
+    # The time lost in the waits concerned.
+    lost_ms: Milliseconds
+    # Changes it; words in capital letters are to be filled in.
+    command: str
+
+
 # The answer of GET /v1/patterns.
 class Patterns(TypedDict):
     patterns: list[KeyPattern]

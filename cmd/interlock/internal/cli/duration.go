@@ -86,3 +86,17 @@ func (d *durationFlag) Set(s string) (err error) {
 func (d *durationFlag) String() string { return Span(time.Duration(*d)) }
 
 func (d *durationFlag) Type() string { return "duration" }
+
+// PastTime reads a flag for a time that the server takes: in RFC 3339, or how long ago it is, such as 12h or 7d.
+func PastTime(flag, text string) (string, error) {
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		return text, nil
+	}
+	ago, err := ParseDuration(text)
+	if err != nil {
+		return "", Usagef(
+			"--%s %s: want how long ago, such as 12h or 7d, or a time such as 2026-01-02T03:04:05Z", flag, Clean(text),
+		)
+	}
+	return ago.String(), nil
+}

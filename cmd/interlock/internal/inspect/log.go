@@ -156,16 +156,11 @@ func (f *logFilter) query(args []string) (url.Values, error) {
 		if text == "" {
 			continue
 		}
-		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			ago, err := cli.ParseDuration(text)
-			if err != nil {
-				return nil, cli.Usagef(
-					"--%s %s: want how long ago, such as 12h or 7d, or a time such as 2026-01-02T03:04:05Z", flag, cli.Clean(text),
-				)
-			}
-			text = ago.String()
+		moment, err := cli.PastTime(flag, text)
+		if err != nil {
+			return nil, err
 		}
-		query.Set(flag, text)
+		query.Set(flag, moment)
 	}
 	for name, value := range map[string]string{
 		"prefix": f.key, "agent": f.agent, "event": f.event, "principal": f.principal, "about": strings.Join(args, ""),
