@@ -234,6 +234,10 @@ live: ## Run Gemini CLI and OpenCode with scripted models on one file, with and 
 bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...
 
+.PHONY: viewers
+viewers: build ## Measure the cost of 50 viewers of the dashboard beside 1,000 and 1,000,000 leases, in some ten minutes.
+	bin/interlock bench viewers --duration 60s
+
 .PHONY: peers
 peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 minutes; PEERS="-agents 64 handoff" says what.
 	@scripts/install-deps.sh peers

@@ -49,7 +49,7 @@ func TestSurveys(t *testing.T) {
 	} {
 		least := keys / 500
 		if name == "waits" {
-			least = 3 // it looks at what waits alone
+			least = 3 // it looks at waiters alone
 		}
 		looks := 1
 		for !survey.Look(s.e) {

@@ -97,16 +97,24 @@ func shown(k record.Kind) bool { return k != record.Answered && k < record.Count
 
 // send sends the collected events to the reader, which has a time limit to take them.
 func (o *eventOut) send() error {
+	err := o.sendBytes(o.json.b)
+	if o.json.b = o.json.b[:0]; cap(o.json.b) > keptAbove {
+		o.json.b = nil
+	}
+	return err
+}
+
+// sendBytes is send of bytes that others may read at the same time.
+func (o *eventOut) sendBytes(b []byte) error {
 	if o.err != nil {
 		return o.err
 	}
 	_ = o.rc.SetReadDeadline(time.Time{})
 	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if n := len(o.json.b); n > 0 {
+	if n := len(b); n > 0 {
 		// Pending data stays here until the reader takes it, for up to writeTimeout.
 		if n > smallBytes {
 			if !o.c.s.flight.take(o.c.namespace, n) {
-				o.json.b = nil
 				return &interlock.Error{
 					Code:    interlock.CodeOverloaded,
 					Message: tooMuchInFlight + "continue after the last index, and read events without delay",
@@ -114,11 +122,8 @@ func (o *eventOut) send() error {
 			}
 			defer o.c.s.flight.count(o.c.namespace, -n)
 		}
-		if _, o.err = o.c.w.Write(o.json.b); o.err != nil {
+		if _, o.err = o.c.w.Write(b); o.err != nil {
 			return o.err
-		}
-		if o.json.b = o.json.b[:0]; cap(o.json.b) > keptAbove {
-			o.json.b = nil
 		}
 	}
 	o.err = o.rc.Flush()

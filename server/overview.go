@@ -33,12 +33,15 @@ func (c *call) getOverview() {
 }
 
 // The pace of pictures for viewers. A picture is made once for all viewers of a namespace, only while there are
-// some, and at most each pictureEvery; if it takes long, the next one comes so much later that all pictures of the
-// namespace take at most one part in pictureShare of a processor.
+// some, and at most each pictureEvery; if that takes long, the next one comes so much later that all pictures of the
+// namespace take at most one part in pictureShare of a processor, with sending them to all viewers.
 const (
 	pictureEvery  = 500 * time.Millisecond
 	pictureShare  = 50
 	pictureAtRest = 5 * time.Second // while nothing has happened: only times go on
+
+	// sendTime is the processor time in ns to send a picture to a viewer. One ns for each byte comes to it.
+	sendTime = 20_000
 )
 
 // overviews makes the pictures of the namespaces that are watched.
@@ -96,27 +99,29 @@ func (v *overviews) look(o *overview) (event []byte, news <-chan struct{}, err e
 	return o.event, o.news, o.err
 }
 
-func (v *overviews) show(o *overview, event []byte, err error) {
+func (v *overviews) show(o *overview, event []byte, err error) (viewers int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	o.event, o.err = event, err
 	close(o.news)
 	o.news = make(chan struct{})
+	return o.viewers
 }
 
 // make makes pictures until ctx ends.
 func (v *overviews) make(ctx context.Context, ns interlock.Namespace, o *overview) {
-	for {
+	for size := 0; ; {
 		began := time.Now()
-		event, index, err := v.server.picture(ctx, ns)
+		event, index, err := v.server.picture(ctx, ns, size)
 		if ctx.Err() != nil {
 			return
 		}
-		v.show(o, event, err)
+		viewers := v.show(o, event, err)
 		if err != nil {
 			return
 		}
-		took := time.Since(began)
+		size = len(event)
+		took := time.Since(began) + time.Duration(viewers*(sendTime+size))
 		if !rest(ctx, max(pictureEvery, pictureShare*took)) {
 			return
 		}
@@ -138,14 +143,16 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// picture makes one as a server-sent event.
-func (s *Server) picture(ctx context.Context, ns interlock.Namespace) (event []byte, index interlock.Index, err error) {
+// picture makes one as a server-sent event. The one before had size bytes.
+func (s *Server) picture(
+	ctx context.Context, ns interlock.Namespace, size int,
+) (event []byte, index interlock.Index, err error) {
 	o := engine.Overview{Namespace: ns}
 	at, err := s.shard.Survey(ctx, ns, func(e *engine.Engine, _ engine.Time) bool { return o.Look(e) })
 	if err != nil {
 		return nil, 0, err
 	}
-	j := &jsonOut{b: []byte("event: picture\ndata: ")}
+	j := &jsonOut{b: append(make([]byte, 0, size+size/8), "event: picture\ndata: "...)}
 	j.open("")
 	writeOverview(j, &o)
 	j.at(at)
@@ -180,8 +187,7 @@ func (c *call) followOverview() {
 	for {
 		event, news, err := c.s.overviews.look(o)
 		if err == nil {
-			out.json.b = append(out.json.b[:0], event...)
-			err = out.send()
+			err = out.sendBytes(event)
 		}
 		if err == nil {
 			select {

@@ -88,6 +88,7 @@ func TestScenarios(t *testing.T) {
 		}},
 		{memoryScenario, []Transport{Stream}, 1, []string{"key"}, nil},
 		{growthScenario, []Transport{Stream}, 2, []string{"cycles", "time ÷ least", "engine", "engine ÷ least"}, nil},
+		{viewersScenario, []Transport{Stream}, 1, []string{"ratio", "picture", "pictures with changes"}, nil},
 		{restartScenario, []Transport{Stream, HTTP}, 4, []string{"first answer", "resident"}, nil},
 		{scaleScenario, []Transport{Stream}, 1, []string{"namespaces moved", "fail-over p50"}, kept},
 		{replayScenario, []Transport{Stream}, 4, []string{"hold p50", "tries each"}, func(t *testing.T, figures []Figure) {
@@ -113,6 +114,8 @@ func TestScenarios(t *testing.T) {
 				cfg.Duration = 300 * time.Millisecond
 			case growthScenario.Name:
 				cfg.Leases = []int{100, 1000}
+			case viewersScenario.Name:
+				cfg.Leases, cfg.Viewers = []int{300}, 3
 			case replayScenario.Name:
 				cfg.Duration = 100 * time.Millisecond
 			}

@@ -35,7 +35,7 @@ type Scenario struct {
 // Scenarios are all of them, in the order in which they are run and printed.
 var Scenarios = []Scenario{
 	floorScenario, cycleScenario, handoffScenario, commitScenario, taskScenario, askScenario, keepaliveScenario,
-	memoryScenario, growthScenario, restartScenario, scaleScenario, replayScenario, mergeScenario,
+	memoryScenario, growthScenario, viewersScenario, restartScenario, scaleScenario, replayScenario, mergeScenario,
 }
 
 // Short names those that run when none is named.
@@ -69,6 +69,9 @@ type Config struct {
 	// so many Shards if it is new.
 	Sessions, Servers, Shards int
 
+	// Viewers are how many follow the overview in viewers.
+	Viewers int
+
 	// Duration is how long one run takes, without what comes before and after.
 	Duration time.Duration
 
@@ -92,9 +95,10 @@ func (cfg Config) Check() error {
 			return fmt.Errorf("%d agents or leases: want at least one", n)
 		}
 	}
-	if cfg.Sessions < 0 || cfg.Servers < 0 || cfg.Shards < 0 {
+	if cfg.Sessions < 0 || cfg.Servers < 0 || cfg.Shards < 0 || cfg.Viewers < 0 {
 		return fmt.Errorf(
-			"%d sessions, %d servers and %d shards: want at least one of each", cfg.Sessions, cfg.Servers, cfg.Shards,
+			"%d sessions, %d servers, %d shards and %d viewers: want at least one of each", cfg.Sessions, cfg.Servers,
+			cfg.Shards, cfg.Viewers,
 		)
 	}
 	if cfg.Duration < 0 {

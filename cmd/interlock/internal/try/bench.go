@@ -87,7 +87,7 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	)
 	f.IntSliceVar(
 		&cfg.Leases, "leases", nil,
-		"how `many` leases, for keepalive, memory, growth, restart and scale (default: the scenario's own)",
+		"how `many` leases, for keepalive, memory, growth, viewers, restart and scale (default: the scenario's own)",
 	)
 	f.IntVar(
 		&cfg.Sessions, "sessions", 0, "how `many` sessions hold the leases of scale (default a tenth of the leases)",
@@ -95,14 +95,15 @@ minimum and maximum in brackets. Figures of different machines are not comparabl
 	f.IntVar(
 		&cfg.Servers, "servers", 0, "how `many` servers share the journal of scale (default 3; over a directory 1)",
 	)
+	f.IntVar(&cfg.Viewers, "viewers", 0, "how `many` viewers follow the overview in viewers (default 50)")
 	f.IntVar(&cfg.Shards, "shards", 0, "how `many` shards the journal of scale is made with (default 16)")
 	cli.DurationVar(
 		f, &cfg.Duration, "duration", 0,
-		"how long each run takes (default 1s; keepalive and scale 30s; replay all of the trace)",
+		"how long each run takes (default 1s; keepalive, viewers and scale 30s; replay all of the trace)",
 	)
 	f.IntVar(
 		&cfg.Repeat, "repeat", 0,
-		"how many `runs` each case has (default 3; keepalive, memory, restart, scale, replay and merge 1)",
+		"how many `runs` each case has (default 3; keepalive, memory, viewers, restart, scale, replay and merge 1)",
 	)
 	f.StringSliceVar(
 		&transports, "transport", nil,
