@@ -92,7 +92,8 @@ func TestReport(t *testing.T) {
 		if text := strings.Join(advice, " "); text != "lock_order hot_key unused_capacity" {
 			t.Errorf("the advice is %s", text)
 		}
-		got.is("keys.0.key", "night-hot").is("verdict",
+		got.is("keys.0.key", "night-hot").is(
+			"verdict",
 			"5 incidents: 2 deadlocks, 1 lost lease, 1 dead letter, 1 long wait. "+
 				"39 grants, 12 waits, 1m12s lost, most at night-hot: 1m12s.",
 		)

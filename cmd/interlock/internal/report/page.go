@@ -48,7 +48,7 @@ func writePage(ctx context.Context, a *cli.App, r *api.Report) error {
 	d := pageData{
 		Report: r, Namespace: string(cmp.Or(a.Server.Tenant(), interlock.DefaultNamespace)), Version: cli.Version(),
 		Period: period(r),
-		Style: template.CSS(pageStyle), StyleHash: base64.StdEncoding.EncodeToString(hash[:]), Left: left(r),
+		Style:  template.CSS(pageStyle), StyleHash: base64.StdEncoding.EncodeToString(hash[:]), Left: left(r),
 	}
 	for i := range r.Incidents {
 		in := pageIncident{Incident: &r.Incidents[i], Waits: []string{"Not in this file: see the command."}}
