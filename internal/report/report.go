@@ -100,7 +100,7 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	switch ev.Kind {
 	case record.Granted, record.TaskDispatched, record.Admitted, record.Left:
 		granted := ev.Kind != record.Left
-		if ev.Reason == record.ByConversion || !granted && len(ev.Claims) == 0 { // or a declared wait, which asks for no key
+		if ev.Reason == record.ByConversion || len(ev.Claims) == 0 { // declared waits, and most tasks, ask for no key
 			return
 		}
 		r.each(ev, func(s *Sums) { s.asked(granted, ev) })

@@ -9,13 +9,14 @@ import { Waits } from './waits.jsx';
 import { Agents } from './agents.jsx';
 import { Work } from './work.jsx';
 import { Journal } from './journal.jsx';
+import { Report } from './report.jsx';
 import { Admin } from './admin.jsx';
 
 const views = [
   ['', 'Now', 'n'], ['keys', 'Keys', 'k'], ['waits', 'Waits', 'w'], ['agents', 'Agents', 'a'], ['work', 'Work', 't'],
-  ['journal', 'Journal', 'j'], ['admin', 'Admin', 'm'],
+  ['journal', 'Journal', 'j'], ['report', 'Report', 'r'], ['admin', 'Admin', 'm'],
 ];
-const pages = { '': Now, waits: Waits, agents: Agents, work: Work, journal: Journal, admin: Admin };
+const pages = { '': Now, waits: Waits, agents: Agents, work: Work, journal: Journal, report: Report, admin: Admin };
 
 function View() {
   const [view, name] = path.value;
@@ -66,7 +67,7 @@ function Help({ close }) {
   const box = useRef(null);
   useEffect(() => { box.current.showModal(); }, []);
   const keys = [
-    ['/', 'search for a key'], ['g and then n k w a t j m', 'Now, Keys, Waits, Agents, Work, Journal, Admin'],
+    ['/', 'search for a key'], ['g and then n k w a t j r m', 'Now, Keys, Waits, Agents, Work, Journal, Report, Admin'],
     ['j k', 'next and previous row'], ['Enter', 'open the row'], ['[ ]', 'back and forth in time'],
     ['arrows, Enter', 'in the timeline: go to a bar, keep it'], ['w s a d', 'in the timeline: zoom in, out, earlier, later'], ['y', 'copy as curl'],
     ['?', 'this list'],

@@ -106,7 +106,7 @@ export function Now() {
             />
           )}
         </Card>
-        <Card title="What went wrong" aside={<a href={href('journal')}>journal</a>}>
+        <Card title="What went wrong" aside={<a href={href('report')}>report of 12 hours</a>}>
           {bad.length === 0 ? <Empty>Nothing in the last {count(lookBack)} entries of the journal.</Empty> : (
             <Table
               label="What went wrong" rows={bad.slice(0, 20)} id={(e) => e.index + e.event + (e.fence || e.request || '')}

@@ -21,6 +21,7 @@ var pages = []struct{ name, view, shows string }{
 	{"agents", "agents", "billing-7"},
 	{"work", "work", "Refund 240 EUR to customer 77?"},
 	{"journal", "journal", "task attempt failed"},
+	{"report", "report?last=1h", "waited for each other at repo:web/src/auth.ts and repo:web/src/session.ts"},
 	{"past", "waits?at=12", "You look at the state after entry"},
 	{"admin", "admin", "model:{name}"},
 }
@@ -234,4 +235,21 @@ func TestActions(t *testing.T) {
 	b.confirm("Set capacity")
 	b.until(`[...document.querySelectorAll('td')].some((x) => x.textContent === '12')`, "the capacity")
 	b.calm("actions")
+}
+
+// An incident of the report leads to the waits of that moment, which are long over.
+func TestIncident(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	b := s.browse(t)
+	b.logIn(viewer)
+	b.open("report")
+	b.shows("1 deadlock")
+	b.shows("interlock run repo:web/src/auth.ts repo:web/src/session.ts")
+	b.click("Waits at that moment")
+	b.shows("You look at the state after entry")
+	b.shows("tests-2")
+	b.shows("refactor-3")
+	b.calm("an incident")
 }

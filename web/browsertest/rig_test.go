@@ -337,11 +337,11 @@ func (b *browser) logIn(secret string) {
 	)
 }
 
-// click presses a button by its name, the first in the page or in an open dialog.
+// click presses a button, or a link of the page, by its name: the first one, or that of an open dialog.
 func (b *browser) click(name string) {
 	b.Helper()
 	b.until(fmt.Sprintf(`(() => {
-		const all = [...(document.querySelector('dialog[open]') || document).querySelectorAll('button')];
+		const all = [...(document.querySelector('dialog[open]') || document).querySelectorAll('button, main a')];
 		const one = all.find((x) => x.textContent.trim() === %q);
 		if (one) one.click();
 		return !!one;
