@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import { Graph, layout } from '@dagrejs/dagre';
 import { useOverview } from './api.js';
 import { href, query, refine } from './route.js';
-import { AgentLink, Card, Empty, Head, KeyLink, Missing, Text, plural, span } from './ui.jsx';
+import { AgentLink, Card, Empty, Head, KeyLink, Missing, Text, count, plural, span } from './ui.jsx';
 import { cyclesOf, nodeOf, nodesOf, thin, trees } from './graph.js';
 
 const graphLimit = 60; // nodes; above that the tree alone
@@ -103,11 +103,13 @@ export function Waits() {
   const cycles = cyclesOf(edges);
   const nodes = nodesOf(edges);
   const { below, roots } = trees(edges);
+  const shown = new Set(edges.map((e) => nodeOf(e.waiter))).size;
+  const total = Math.max(shown, waits.data ? waits.data.sums.waiters : 0); // the overview has at most 500 edges
   const tree = query.value.as === 'tree' || nodes.size > graphLimit;
   return (
     <>
       <Head title="Waits" json="/v1/overview">
-        {edges.length > 0 && <span class="quiet">{plural(new Set(edges.map((e) => nodeOf(e.waiter))).size, 'waiter')}, {plural(roots.length, 'root blocker')}</span>}
+        {edges.length > 0 && <span class="quiet">{plural(total, 'waiter')}{shown < total && ', the ' + count(shown) + ' oldest shown'}, {plural(roots.length, 'root blocker')}</span>}
         {nodes.size > 0 && nodes.size <= graphLimit && (
           <button type="button" aria-pressed={tree} onClick={() => refine({ as: tree ? '' : 'tree' })}>{tree ? 'Show the graph' : 'Tree only'}</button>
         )}
