@@ -13,10 +13,14 @@ func TestReport(t *testing.T) {
 	waiter.expect("waiting for account:1")
 	r.must("lease", "revoke", "account:1", "--reason", "stuck", "-y")
 	waiter.ends(0)
+	r.server.Kill()
+	<-r.server.Ended()
+	r.restart()
 	since := "2020-01-01T00:00:00Z"
 	live := r.must("report", "--since", since)
 	for _, want := range []string{
-		"1 incident: 1 lost lease.", "An operator revoked account:1 from <b>billing</b>", "interlock log --from ", "(all)",
+		"2 incidents: 1 lost lease, 1 fail-over.", "An operator revoked account:1 from <b>billing</b>", "interlock log --from ", "(all)",
+		"A server began a new epoch",
 	} {
 		if !strings.Contains(live, want) {
 			t.Errorf("no %q in\n%s", want, live)
