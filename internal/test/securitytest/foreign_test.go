@@ -2,8 +2,11 @@ package securitytest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/server"
 )
 
 var foreignAttacks = []attack{
@@ -50,6 +53,13 @@ var foreignAttacks = []attack{
 	{
 		8, "Answers in a browser", "lets a browser guess the type of an answer, or keep it",
 		"nosniff and no-store at every answer about a tenant, and never an Access-Control header", answersInBrowsers, nil,
+	},
+	{
+		96, "The cookie of the dashboard",
+		"has the browser of a logged-in operator call every operation, from a page of another site, from a link, and " +
+			"from a form of this address without the header of the dashboard",
+		"401 or 403, and nothing happens", cookieOfTheDashboard,
+		[]string{"server.TestLoginOfOtherSites", "server.TestLoginKeepsNoSecret"},
 	},
 }
 
@@ -133,6 +143,36 @@ func hostsThatLookAlike(t *testing.T, s *site) {
 			header: []string{"X-Forwarded-Host", "evil.example", "Forwarded", "host=evil.example"},
 		},
 	).want(200)
+}
+
+func cookieOfTheDashboard(t *testing.T, s *site) {
+	login := s.send(t, ask{
+		method: "POST", path: server.SessionPath, body: `{"secret":"` + s.operators[rival] + `"}`,
+		header: []string{"Sec-Fetch-Site", "same-origin", "Interlock-Dashboard", "1"},
+	}).want(200)
+	cookie, _, _ := strings.Cut(login.header.Get("Set-Cookie"), ";")
+	own := []string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin"}
+	s.send(t, ask{method: "GET", path: "/v1/keys", header: own}).want(200)
+	before := s.index(t)
+	for _, op := range s.operations(t) {
+		for _, header := range [][]string{
+			{"Cookie", cookie}, {"Cookie", cookie, "Sec-Fetch-Site", "cross-site"},
+			{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}, {"Cookie", cookie, "Sec-Fetch-Site", "none"},
+			{"Cookie", cookie, "Origin", "https://evil.example"}, own,
+		} {
+			if op.open || slices.Equal(header, own) && op.method == "GET" {
+				continue
+			}
+			a := op.call(op.trials()[0], sampleIDs, "")
+			a.header = append(a.header, header...)
+			if got := s.send(t, a); got.status != 401 && got.status != 403 {
+				t.Errorf("%s with %v: %d %s", op.id, header[2:], got.status, got.raw)
+			}
+		}
+	}
+	if after := s.index(t); after != before {
+		t.Errorf("the journal grew from %s to %s", before, after)
+	}
 }
 
 func forms(t *testing.T, s *site) {
