@@ -24,6 +24,8 @@ export class Refusal extends Error {
     super(body.detail || body.title || 'status ' + status);
     this.status = status;
     this.code = body.code || '';
+    /** The next step, as the server advises it. */
+    this.next = (body.advice && body.advice.message) || '';
   }
 }
 
@@ -42,7 +44,7 @@ async function answer(response) {
 
 /** Where the JSON of a path is: of the present, or of the moment that the page looks at. The journal has no past. */
 export function twin(path, index) {
-  return index && !/^.v1.(events|timeline)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
+  return index && !/^.v1.(events|timeline|report)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
 }
 
 const answerOf = async (path, index) => answer(await fetch(twin(path, index), { headers: headers() }));

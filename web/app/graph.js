@@ -1,7 +1,7 @@
-// Who waits for whom: nodes, cycles and root blockers of the edges of /v1/waits. Pure functions.
+// Who waits for whom: nodes, cycles and root blockers of /v1/overview. Pure functions.
 
 /** The name of a flow, the unit that waits and holds. */
-export const nodeOf = (p) => (p.session || p.agent || '') + ' ' + (p.flow || 'main');
+export const nodeOf = (p) => (p.session || p.agent || '') + ' ' + (p.flow || 'main') + (p.task ? ' ' + p.task : '');
 
 export function nodesOf(edges) {
   const nodes = new Map();
@@ -9,9 +9,14 @@ export function nodesOf(edges) {
   return nodes;
 }
 
-/** One edge for each pair: those to holders first, since who stands ahead in a line is no cause by itself. */
-export function thin(edges) {
-  const held = edges.filter((e) => !e.ahead);
+/**
+ * One edge for each pair: those to holders first, since a place ahead in a line is no cause by itself, unless it is part
+ * of a cycle.
+ */
+export function thin(edges, { cycles, nodes } = { cycles: [] }) {
+  const inCycle = new Map(cycles.flatMap((cycle, i) => cycle.map((n) => [nodeOf(nodes[n]), i])));
+  const closes = (e) => inCycle.has(nodeOf(e.waiter)) && inCycle.get(nodeOf(e.waiter)) === inCycle.get(nodeOf(e.blocker));
+  const held = edges.filter((e) => !e.ahead || closes(e));
   const waits = new Set(held.map((e) => nodeOf(e.waiter) + '\0' + e.key));
   const pairs = new Map();
   for (const e of [...held, ...edges.filter((x) => x.ahead && !waits.has(nodeOf(x.waiter) + '\0' + x.key))]) {
@@ -22,45 +27,32 @@ export function thin(edges) {
   return [...pairs.values()];
 }
 
-/** The cycles: each a list of edges, one cycle for each strongly connected part. */
-export function cyclesOf(edges) {
-  const out = new Map();
-  for (const e of edges) {
-    const from = nodeOf(e.waiter);
-    if (!out.has(from)) out.set(from, []);
-    out.get(from).push(e);
-  }
-  const state = new Map(), cycles = [];
-  for (const start of out.keys()) {
-    if (state.has(start)) continue;
-    const stack = [{ node: start, next: 0 }], trail = [];
-    state.set(start, 1);
-    while (stack.length) {
-      const top = stack[stack.length - 1];
-      const list = out.get(top.node) || [];
-      if (top.next >= list.length) {
-        state.set(top.node, 2);
-        stack.pop();
-        trail.pop();
-        continue;
-      }
-      const e = list[top.next++];
-      const to = nodeOf(e.blocker);
-      if (state.get(to) === 1) {
-        const begin = stack.findIndex((s) => s.node === to);
-        cycles.push([...trail.slice(begin), e]);
-      } else if (!state.has(to)) {
-        state.set(to, 1);
-        trail.push(e);
-        stack.push({ node: to, next: 0 });
-      }
+/**
+ * The cycles that the server found, as their edges: each edge between two members of a cycle, in the order of a walk
+ * around it where there is one. members has the number of the cycle, from 1, of each node in one.
+ */
+export function cyclesOf(overview, edges) {
+  const members = new Map();
+  overview.cycles.forEach((cycle, i) => cycle.forEach((n) => members.set(nodeOf(overview.nodes[n]), i + 1)));
+  const cycles = overview.cycles.map((cycle, i) => {
+    const rest = edges.filter((e) => members.get(nodeOf(e.waiter)) === i + 1 && members.get(nodeOf(e.blocker)) === i + 1);
+    const walk = [];
+    for (let next = rest[0]; next;) {
+      walk.push(next);
+      rest.splice(rest.indexOf(next), 1);
+      const to = nodeOf(next.blocker);
+      next = rest.find((e) => nodeOf(e.waiter) === to) || rest[0];
     }
-  }
-  return cycles;
+    return walk;
+  });
+  return { cycles, members };
 }
 
-/** The trees below root blockers: those that others wait for and that wait for none; most waiters first. */
-export function trees(edges) {
+/**
+ * The trees below root blockers: those that others wait for and that wait for none. Those with most waiters come first,
+ * and before them the cycles, which have no root: their first member stands for it.
+ */
+export function trees(edges, cycles) {
   const waiting = new Set(edges.map((e) => nodeOf(e.waiter)));
   const below = new Map();
   for (const e of edges) {
@@ -76,10 +68,8 @@ export function trees(edges) {
     }
     return n;
   };
-  const roots = [...below.keys()].filter((node) => !waiting.has(node));
-  for (const cycle of cyclesOf(edges)) { // a circle has no root: its first member stands for it
-    const node = nodeOf(cycle[0].waiter);
-    if (!roots.includes(node)) roots.push(node);
-  }
-  return { below, roots: roots.map((node) => ({ node, total: total(node, new Set([node])) })).sort((a, b) => b.total - a.total) };
+  const rank = (node) => ({ node, total: total(node, new Set([node])) });
+  const roots = [...below.keys()].filter((node) => !waiting.has(node)).map(rank).sort((a, b) => b.total - a.total);
+  const circles = cycles.filter((cycle) => cycle.length).map((cycle) => ({ ...rank(nodeOf(cycle[0].waiter)), cycle: true }));
+  return { below, roots: [...circles, ...roots] };
 }

@@ -40,7 +40,7 @@ export function Keys() {
         </label>
       </div>
       <Missing of={first} />
-      {first.data && rows.length === 0 && <Empty>{prefix || state ? 'No key fits the filters.' : 'No key is held or asked for.'}</Empty>}
+      {first.data && rows.length === 0 && <Empty>{prefix || state ? 'No key fits the filters.' : <>No key is held or asked for. <code>interlock run KEY -- COMMAND</code> holds one.</>}</Empty>}
       {rows.length > 0 && (
         <Table
           label="Keys" rows={rows} id={(k) => k.key} to={(k) => href('keys', k.key)} onEnd={next}
@@ -86,6 +86,33 @@ function Past({ name }) {
   );
 }
 
+/** What a revocation ends: the lease with all its keys, and the attempt at a task that it may be. */
+function Fenced({ of, line, next, name }) {
+  const q = new URLSearchParams({ limit: 200, prefix: of.key || name });
+  if (of.agent) q.set('agent', of.agent);
+  const leases = useGet('/v1/leases?' + q, 60000);
+  const lease = leases.data && leases.data.leases.find((l) => l.fence === of.fence);
+  const task = useGet(lease && lease.task ? '/v1/tasks/' + lease.task : '', 60000);
+  const t = task.data && task.data.task;
+  const keys = lease ? lease.claims.map((c) => c.key) : [of.key || name];
+  return (
+    <ul>
+      <li>
+        <Text of="span">{of.agent || 'The agent'}</Text>{lease && lease.principal && <> (credential <Text>{lease.principal}</Text>)</>} loses{' '}
+        {keys.slice(0, 8).map((k, i) => <>{i > 0 && ', '}<Mono>{k}</Mono></>)}{keys.length > 8 && ' and ' + plural(keys.length - 8, 'other key')} at once.
+        {' '}Its writes with fence {of.fence} are refused.
+      </li>
+      {of.purpose && <li>Its purpose: <Text of="span">{of.purpose}</Text></li>}
+      {lease && lease.task && (
+        <li>The attempt{t && t.attempt ? ' ' + t.attempt + (t.max_attempts ? ' of ' + t.max_attempts : '') : ''} at the task <Text>{(t && (t.purpose || t.kind)) || lease.task}</Text>{t && t.queue && <> of <Mono>{t.queue}</Mono></>} fails.
+          {' '}{t && t.max_attempts && t.attempt >= t.max_attempts ? 'It was the last one: the task is dead then.' : 'The task is tried again.'}</li>
+      )}
+      <li>{line > 0 ? <>The next of {plural(line, 'waiter')} may get the key: <Text>{next}</Text>.</> : 'No agent waits for the key.'}</li>
+      <li>Softer: without a renewal the lease ends by itself in {span(of.expires_in_ms)}.</li>
+    </ul>
+  );
+}
+
 export function Key({ name }) {
   const address = '/v1/keys/' + encodeURIComponent(name);
   const view = useGet(address, 5000);
@@ -106,6 +133,9 @@ export function Key({ name }) {
               <div class="holder" key={x.fence}>
                 <div class="row"><AgentLink of={x.agent} flow={x.flow} /><StateOf is={x.liveness} /><span class="quiet">{x.mode}</span></div>
                 {x.purpose && <p><Text of="span">{x.purpose}</Text></p>}
+                {x.yield && (
+                  <p class="state warn">▲ <AgentLink of={x.yield.agent} /> has asked it to yield, {span(x.yield.since_ms)} ago{x.yield.purpose && <>: <Text>{x.yield.purpose}</Text></>}{x.yield.revoked && '. The lease is in its grace because of it'}</p>
+                )}
                 {x.progress && <p class="quiet"><Text of="span">{x.progress}</Text></p>}
                 <Bar of={x.held_ms / (x.held_ms + x.expires_in_ms)} kind={x.liveness === 'live' ? '' : 'warn'} />
                 <dl class="facts">
@@ -118,11 +148,7 @@ export function Key({ name }) {
                   <div class="buttons">
                     <Act
                       name="Revoke" danger reason title={'Revoke the lease of ' + (x.agent || 'this agent')} send={revoke(x)}
-                      consequence={<ul>
-                        <li><Text of="span">{x.agent || 'The agent'}</Text> loses <Mono>{x.key || name}</Mono> at once. Its writes with fence {x.fence} are refused.</li>
-                        <li>{key.length > 0 ? <>The next of {plural(key.length, 'waiter')} may get the key: <Text>{key.waiters[0] && key.waiters[0].agent}</Text>.</> : 'No agent waits for the key.'}</li>
-                        {key.length > 0 && <li>Softer: the waiters are in line already, and the lease ends by itself in {span(x.expires_in_ms)} without a renewal.</li>}
-                      </ul>}
+                      consequence={<Fenced of={x} name={name} line={key.length} next={key.waiters[0] && key.waiters[0].agent} />}
                     />
                   </div>
                 )}

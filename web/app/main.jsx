@@ -3,6 +3,7 @@ import { h, render, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { caller, change, follow, live, notice, recognise, tick } from './api.js';
 import { at, go, href, namespace, path, refine } from './route.js';
+import { Asked } from './ui.jsx';
 import { Now } from './now.jsx';
 import { Key, Keys } from './keys.jsx';
 import { Waits } from './waits.jsx';
@@ -198,6 +199,7 @@ function App() {
       <Rail theme={theme} turn={turn} help={help} />
       <main id="main" tabIndex={-1} key={namespace.value}><Past /><View /></main>
       <Notice />
+      <Asked />
       {helping && <Help close={() => help(false)} />}
     </>
   );

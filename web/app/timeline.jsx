@@ -3,13 +3,12 @@
 import { h, Fragment } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { href, query } from './route.js';
-import { AgentLink, KeyLink, Mono, State, Table, Text, plural, span } from './ui.jsx';
+import { AgentLink, KeyLink, Mono, State, Table, Text, clip, plural, span } from './ui.jsx';
 import { endedBadly } from './event.js';
 import { arrange, barY, clock, inSight, itemsOf, keyOfBar, kinds, markOf, ticks } from './bars.js';
 
 const axisHeight = 24;
 const alwaysLinked = 60; // hand-offs; of more only those of the chosen bar are drawn
-const clip = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s);
 const named = (agent) => agent || 'an agent without a name';
 
 /** How a bar ended, or that it goes on. */

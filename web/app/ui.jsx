@@ -1,5 +1,6 @@
 // The parts that all views share.
 import { h, Fragment } from 'preact';
+import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Refusal, change, twin } from './api.js';
 import { at, href, namespace } from './route.js';
@@ -19,13 +20,20 @@ export function span(ms) {
 export const count = (n) => Number(n || 0).toLocaleString('en');
 export const plural = (n, one, many = one + 's') => count(n) + ' ' + (n === 1 ? one : many);
 
+// Characters that turn the direction of text around, and controls. The server takes them out of names and texts, but not
+// out of documents.
+const tricks = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const plain = (of) => (typeof of === 'string' ? of.replace(tricks, '') : of);
+
+export const clip = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s);
+
 /** Text that agents wrote: isolated, so that it cannot turn what is beside it around. */
-export const Text = ({ children, of = 'bdi' }) => h(of, { class: 'txt' }, children);
-export const Mono = ({ children }) => <bdi class="mono txt">{children}</bdi>;
-export const KeyLink = ({ of }) => <a class="mono txt" href={href('keys', of)}><bdi>{of}</bdi></a>;
+export const Text = ({ children, of = 'bdi' }) => h(of, { class: 'txt' }, [].concat(children).map(plain));
+export const Mono = ({ children }) => <bdi class="mono txt">{[].concat(children).map(plain)}</bdi>;
+export const KeyLink = ({ of, text = of }) => <a class="mono txt" href={href('keys', of)}><bdi>{plain(text)}</bdi></a>;
 export const AgentLink = ({ of, flow }) => (
   <a class="txt" href={href('agents', '', { agent: of })}>
-    <bdi>{of || 'without a name'}</bdi>{flow && flow !== 'main' ? <span class="quiet"> / <bdi>{flow}</bdi></span> : ''}
+    <bdi>{plain(of) || 'without a name'}</bdi>{flow && flow !== 'main' ? <span class="quiet"> / <bdi title={plain(flow)}>{clip(plain(flow), 14)}</bdi></span> : ''}
   </a>
 );
 
@@ -43,11 +51,16 @@ export const StateOf = ({ is }) => <State is={String(is).replaceAll('_', ' ')} k
 
 export const Empty = ({ children }) => <p class="empty">{children}</p>;
 
+/** A refusal, with the next step. */
+const Refused = ({ of }) => (
+  <><Text of="span">{of.message}</Text>{of.next && of.next !== of.message && <span class="next"> Next: <Text of="span">{of.next}</Text></span>}</>
+);
+
 /** What stands where data is missing: nothing for a moment, or the error with the next step. */
 export function Missing({ of }) {
   if (!of.error) return of.data ? null : <p class="empty" aria-busy="true">Loading.</p>;
   const gone = !(of.error instanceof Refusal);
-  return <p class="error" role="alert">{gone ? 'The server does not answer. The page tries again.' : of.error.message}</p>;
+  return <p class="error" role="alert">{gone ? 'The server does not answer. The page tries again.' : <Refused of={of.error} />}</p>;
 }
 
 /** The head of a view, with its twin in JSON. */
@@ -147,57 +160,60 @@ export const Bar = ({ of, kind = '' }) => (
   </svg>
 );
 
+/** The change that a dialog asks about, or null. The dialog belongs to the page: what it is about may go meanwhile. */
+const asked = signal(null);
+
 /**
  * A button that changes something. The dialog shows the consequences first, and asks for a reason where the call takes
  * one. send({reason, value, key}) makes the call.
  */
-export function Act({ name, title, consequence, reason, person, value, danger, send }) {
-  const [open, set] = useState(false);
-  const [failed, fail] = useState('');
+export const Act = ({ name, danger, ...more }) => (
+  <button type="button" class={danger ? 'danger' : ''} onClick={() => { asked.value = { name, danger, ...more }; }}>{name}</button>
+);
+
+export const Asked = () => asked.value && <Question key={asked.value} of={asked.value} />;
+
+function Question({ of }) {
+  const { name, title, consequence, reason, person, value, danger, send } = of;
+  const [failed, fail] = useState(null);
   const [busy, setBusy] = useState(false);
   const box = useRef(null);
   const key = useRef('');
   useEffect(() => {
-    if (open && !box.current.open) {
-      key.current = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now();
-      box.current.showModal();
-    }
-  }, [open]);
-  const close = () => { set(false); fail(''); };
+    key.current = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now();
+    box.current.showModal();
+  }, []);
+  const close = () => box.current.close();
   const submit = async (e) => {
     e.preventDefault();
     const form = new FormData(e.currentTarget);
     setBusy(true);
     try {
       await send({ reason: form.get('reason') || '', by: form.get('by') || undefined, value: form.get('value'), key: key.current });
-      close();
+      if (box.current) close();
+      return;
     } catch (error) {
-      fail(error.message);
+      fail(error instanceof Refusal ? error : new Error('The server does not answer. Try again: a repetition counts once.'));
     }
     setBusy(false);
   };
   return (
-    <>
-      <button type="button" class={danger ? 'danger' : ''} onClick={() => set(true)}>{name}</button>
-      {open && (
-        <dialog ref={box} onClose={close} aria-label={title}>
-          <form onSubmit={submit}>
-            <h2>{title}</h2>
-            <div class="consequence">{consequence}</div>
-            {value && (
-              <label>{value.label}<input name="value" type={value.type || 'text'} required min={value.min} defaultValue={value.start} /></label>
-            )}
-            {person && <label>Your name<input name="by" required maxLength={128} autoComplete="name" /></label>}
-            {reason && <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>}
-            {failed && <p class="error" role="alert">{failed}</p>}
-            <div class="buttons">
-              <button type="button" onClick={close}>Cancel</button>
-              <button type="submit" class={danger ? 'danger solid' : 'solid'} disabled={busy}>{name}</button>
-            </div>
-          </form>
-        </dialog>
-      )}
-    </>
+    <dialog ref={box} onClose={() => { asked.value = null; }} aria-label={title}>
+      <form onSubmit={submit}>
+        <h2>{title}</h2>
+        <div class="consequence">{consequence}</div>
+        {value && (
+          <label>{value.label}<input name="value" type={value.type || 'text'} required min={value.min} defaultValue={value.start} /></label>
+        )}
+        {person && <label>Your name<input name="by" required maxLength={128} autoComplete="name" /></label>}
+        {reason && <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>}
+        {failed && <p class="error" role="alert"><Refused of={failed} /></p>}
+        <div class="buttons">
+          <button type="button" onClick={close}>Close</button>
+          <button type="submit" class={danger ? 'danger solid' : 'solid'} disabled={busy}>{name}</button>
+        </div>
+      </form>
+    </dialog>
   );
 }
 

@@ -3,17 +3,16 @@ import { h, Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Graph, layout } from '@dagrejs/dagre';
 import { useOverview } from './api.js';
-import { href, query, refine } from './route.js';
-import { AgentLink, Card, Empty, Head, KeyLink, Missing, Text, count, plural, span } from './ui.jsx';
+import { query, refine } from './route.js';
+import { AgentLink, Card, Empty, Head, KeyLink, Missing, State, Text, clip, count, plural, span } from './ui.jsx';
 import { cyclesOf, nodeOf, nodesOf, thin, trees } from './graph.js';
 
 const graphLimit = 60; // nodes; above that the tree alone
 const box = { width: 148, height: 34 };
-const clip = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s);
 
 function place(edges) {
   const g = new Graph();
-  g.setGraph({ rankdir: 'LR', ranksep: 190, nodesep: 18, marginx: 12, marginy: 12 });
+  g.setGraph({ rankdir: 'LR', ranksep: 190, nodesep: 30, marginx: 14, marginy: 22 });
   g.setDefaultEdgeLabel(() => ({}));
   for (const [id, party] of nodesOf(edges)) g.setNode(id, { ...box, party });
   for (const e of edges) g.setEdge(nodeOf(e.waiter), nodeOf(e.blocker), { e });
@@ -21,10 +20,11 @@ function place(edges) {
   return g;
 }
 
-function Picture({ edges, cycles }) {
+function Picture({ edges, cycles, members }) {
   const shape = edges.map((e) => nodeOf(e.waiter) + nodeOf(e.blocker)).sort().join('|');
   const g = useMemo(() => place(edges), [shape]);
   const number = new Map();
+  // The edges of a cycle have numbers in the order of the sentence above.
   cycles.forEach((cycle) => cycle.forEach((e, i) => number.set(nodeOf(e.waiter) + '\0' + nodeOf(e.blocker), i + 1)));
   const waiting = new Set(edges.map((e) => nodeOf(e.waiter)));
   const now = new Map(edges.map((e) => [nodeOf(e.waiter) + '\0' + nodeOf(e.blocker), e]));
@@ -60,13 +60,15 @@ function Picture({ edges, cycles }) {
         })}
         {g.nodes().map((id) => {
           const n = g.node(id);
-          const root = !waiting.has(id);
+          const dead = members.has(id);
           return (
-            <g class={root ? 'node root' : 'node'}>
-              <title>{n.party.agent + ' / ' + n.party.flow}</title>
+            <g class={dead ? 'node dead' : waiting.has(id) ? 'node' : 'node root'}>
+              <title>{n.party.agent + ' / ' + n.party.flow + (dead ? ', in a deadlock' : waiting.has(id) ? '' : ', a root blocker')}</title>
+              {dead && <rect class="ring" x={n.x - box.width / 2 - 4} y={n.y - box.height / 2 - 4} width={box.width + 8} height={box.height + 8} rx="8" />}
               <rect x={n.x - box.width / 2} y={n.y - box.height / 2} width={box.width} height={box.height} rx="5" />
               <text x={n.x} y={n.party.flow && n.party.flow !== 'main' ? n.y - 2 : n.y + 4}>{clip(n.party.agent || 'without a name', 21)}</text>
               {n.party.flow && n.party.flow !== 'main' && <text class="small" x={n.x} y={n.y + 11}>{clip(n.party.flow, 24)}</text>}
+              {dead && <text class="word" x={n.x} y={n.y - box.height / 2 - 8}>deadlock{cycles.length > 1 ? ' ' + members.get(id) : ''}</text>}
             </g>
           );
         })}
@@ -77,7 +79,7 @@ function Picture({ edges, cycles }) {
 
 const shownBelow = 8;
 
-function Branch({ node, party, by, below, trail }) {
+function Branch({ node, party, by, below, trail, members }) {
   const list = below.get(node) || [];
   const again = trail.includes(node);
   const shown = list.slice(0, shownBelow);
@@ -86,9 +88,10 @@ function Branch({ node, party, by, below, trail }) {
       <AgentLink of={party.agent} flow={party.flow} />
       {by && <span class="quiet"> waits {span(by.waited_ms)} for </span>}
       {by && (by.key ? <KeyLink of={by.key} /> : <Text>{by.purpose || 'it'}</Text>)}
-      {again ? <span class="state bad"> ■ a cycle: see above</span> : list.length > 0 && (
+      {members.has(node) && <span class="state bad"> ■ deadlock</span>}
+      {again ? <span class="quiet"> (see above)</span> : list.length > 0 && (
         <ul>
-          {shown.map((e) => <Branch key={nodeOf(e.waiter)} node={nodeOf(e.waiter)} party={e.waiter} by={e} below={below} trail={[...trail, node]} />)}
+          {shown.map((e) => <Branch key={nodeOf(e.waiter)} node={nodeOf(e.waiter)} party={e.waiter} by={e} below={below} trail={[...trail, node]} members={members} />)}
           {list.length > shown.length && <li class="quiet">+{plural(list.length - shown.length, 'more waiter')}</li>}
         </ul>
       )}
@@ -98,36 +101,36 @@ function Branch({ node, party, by, below, trail }) {
 
 export function Waits() {
   const waits = useOverview();
-  const all = (waits.data && waits.data.edges) || [];
-  const edges = thin(all);
-  const cycles = cyclesOf(edges);
+  const edges = waits.data ? thin(waits.data.edges, waits.data) : [];
+  const { cycles, members } = waits.data ? cyclesOf(waits.data, edges) : { cycles: [], members: new Map() };
   const nodes = nodesOf(edges);
-  const { below, roots } = trees(edges);
+  const { below, roots } = trees(edges, cycles);
   const shown = new Set(edges.map((e) => nodeOf(e.waiter))).size;
   const total = Math.max(shown, waits.data ? waits.data.sums.waiters : 0); // the overview has at most 500 edges
   const tree = query.value.as === 'tree' || nodes.size > graphLimit;
   return (
     <>
       <Head title="Waits" json="/v1/overview">
-        {edges.length > 0 && <span class="quiet">{plural(total, 'waiter')}{shown < total && ', the ' + count(shown) + ' oldest shown'}, {plural(roots.length, 'root blocker')}</span>}
+        {edges.length > 0 && <span class="quiet">{plural(total, 'waiter')}{shown < total && ', the ' + count(shown) + ' oldest shown'}, {plural(roots.filter((r) => !r.cycle).length, 'root blocker')}</span>}
         {nodes.size > 0 && nodes.size <= graphLimit && (
           <button type="button" aria-pressed={tree} onClick={() => refine({ as: tree ? '' : 'tree' })}>{tree ? 'Show the graph' : 'Tree only'}</button>
         )}
       </Head>
       <Missing of={waits} />
-      {waits.data && edges.length === 0 && <Empty>No agent waits.</Empty>}
-      {cycles.map((cycle) => (
-        <p class="verdict bad"><span class="state bad">■</span><span>
-          A cycle: {cycle.map((e, i) => <>{i > 0 && ', '}{i + 1}. <Text>{e.waiter.agent}</Text> waits for <Text>{e.key || 'an answer'}</Text> of <Text>{e.blocker.agent}</Text></>)}.
+      {waits.data && edges.length === 0 && <Empty>No agent waits. <code>interlock run KEY -- COMMAND</code> waits for a key that is held.</Empty>}
+      {cycles.map((cycle, n) => (
+        <p class="verdict bad"><State is={'Deadlock' + (cycles.length > 1 ? ' ' + (n + 1) : '') + ':'} kind="bad" /><span>
+          {cycle.map((e, i) => <>{i > 0 && ', '}{i + 1}. <AgentLink of={e.waiter.agent} flow={e.waiter.flow} /> waits for {e.key ? <KeyLink of={e.key} /> : 'an answer'} of <AgentLink of={e.blocker.agent} flow={e.blocker.flow} /></>)}.
+          {' '}It ends when one of them gives up: revoke a lease at one of the keys.
         </span></p>
       ))}
-      {edges.length > 0 && !tree && <Picture edges={edges} cycles={cycles} />}
+      {edges.length > 0 && !tree && <Picture edges={edges} cycles={cycles} members={members} />}
       {edges.length > 0 && (
-        <Card title="Root blockers" aside="most waiters first" wide>
+        <Card title="Root blockers" aside={cycles.length ? 'deadlocks first, then most waiters' : 'most waiters first'} wide>
           {nodes.size > graphLimit && <p class="quiet">{plural(nodes.size, 'agent')}: too many for a graph.</p>}
           <ul class="tree">
             {roots.slice(0, 50).map((r) => (
-              <Branch key={r.node} node={r.node} party={nodes.get(r.node)} below={below} trail={[]} />
+              <Branch key={r.node} node={r.node} party={nodes.get(r.node)} below={below} trail={[]} members={members} />
             ))}
           </ul>
           {roots.length > 50 && <p class="quiet foot">{plural(roots.length - 50, 'more root blocker')}</p>}

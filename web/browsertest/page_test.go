@@ -131,7 +131,8 @@ func TestViewer(t *testing.T) {
 		b.open(p.view)
 		b.shows(p.shows)
 		if !b.is(`[...document.querySelectorAll('main button')].every((x) =>
-			!/^(Revoke|Approve|Deny|Retry|Pause|Resume|Set capacity)$/.test(x.textContent.trim()))`) {
+			!/^(Revoke|Approve|Deny|Retry.*|Discard|Run now|Cancel task|Pause|Drain|Resume|Set capacity)$/.test(
+				x.textContent.trim()))`) {
 			t.Errorf("%s offers a viewer something to change", p.name)
 		}
 	}
@@ -200,41 +201,6 @@ func TestKeyboard(t *testing.T) {
 	b.until(`document.activeElement.type === 'search'`, "the focus in the search")
 	b.run("a search", chromedp.SetValue(`input[type=search]`, "repo:"), chromedp.KeyEvent("\r"))
 	b.until(`new URL(location).searchParams.get('prefix') === 'repo:'`, "the search")
-}
-
-func TestActions(t *testing.T) {
-	t.Parallel()
-	s := newRig(t)
-	s.scene()
-	b := s.browse(t)
-	b.logIn(operator)
-	b.open("keys/account%3A12345")
-	b.shows("is held by billing-7")
-	b.click("Revoke")
-	b.shows("Its writes with fence")
-	b.run("a reason", chromedp.SendKeys(`dialog input[name=reason]`, "it hangs"))
-	b.confirm("Revoke")
-	b.shows("is held by support-1")
-
-	b.open("work")
-	b.click("Retry")
-	b.shows("with fresh attempts")
-	b.confirm("Retry")
-	b.until(`![...document.querySelectorAll('td')].some((x) => x.textContent.includes('■ dead'))`, "no dead letter")
-	b.click("Pause")
-	b.confirm("Pause")
-	b.shows("paused")
-	b.click("Approve")
-	b.run("a reason", chromedp.SendKeys(`dialog input[name=reason]`, "the customer is right"))
-	b.confirm("Approve")
-	b.shows("No question is open.")
-
-	b.open("admin")
-	b.click("Set capacity")
-	b.run("a number", chromedp.SetValue(`dialog input[name=value]`, "12"))
-	b.confirm("Set capacity")
-	b.until(`[...document.querySelectorAll('td')].some((x) => x.textContent === '12')`, "the capacity")
-	b.calm("actions")
 }
 
 // An incident of the report leads to the waits of that moment, which are long over.

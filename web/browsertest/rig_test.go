@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,6 +141,9 @@ func (s *rig) call(secret, method, path string, body any) (answer map[string]any
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+secret)
+	if method == "PUT" && strings.HasPrefix(path, "/v1/state/") {
+		r.Header.Set("If-None-Match", "*")
+	}
 	got, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.Fatal(err)
@@ -211,7 +215,51 @@ func (s *rig) scene() {
 		"approval": object{"question": "Refund 240 EUR to customer 77?"},
 	})
 	s.fail(s.session(operator, "mailer-1"))
+	s.merges()
 	s.acquire(stranger, s.session(stranger, "agent-of-beta"), "key-of-beta", "a secret of beta")
+}
+
+// merges has a merge line with a submission that waits and one that came back, a workspace, a single writer, and a run,
+// as the commands leave them.
+func (s *rig) merges() {
+	s.Helper()
+	s.call(operator, "PUT", "/v1/queues/merge.web.main", object{})
+	for key, value := range map[string]object{
+		"merge:web/main": {"ref": "refs/heads/main", "head": "3f9c2a7be1d04c5f", "seq": 2, "profile": "p1"},
+		"merge:web/main/landing/00000001": {
+			"seq": 1, "submission": "fix-login-1", "commit": "9a1b2c3d4e5f", "agent": "refactor-3",
+			"purpose": "fix the login", "paths": []string{"src/auth.ts"}, "checks": []string{"unit"},
+			"at_ms": time.Now().UnixMilli(),
+		},
+		"merge:web/main/landing/00000002": {
+			"seq": 2, "submission": "hostile-1", "commit": "3f9c2a7be1d0", "agent": hostileAgent,
+			"purpose": hostileText, "paths": []string{hostileKey}, "checks": []string{"unit"},
+		},
+		"merge:web/main/submission/fix-cart-1": {
+			"id": "fix-cart-1", "head": "77aa88bb99cc", "state": "waiting", "place": 3, "agent": "tests-2",
+			"purpose": "tests of the cart", "clashes": []object{{"submission": "fix-login-2", "agent": "refactor-3"}},
+		},
+		"merge:web/main/submission/fix-login-2": {
+			"id": "fix-login-2", "head": "55dd66ee77ff", "state": "returned", "place": 2, "tries": 1, "agent": "refactor-3",
+			"purpose": "rename the type of sessions", "outcome": object{
+				"code": "returned", "reason": "conflict", "conflicts": []object{{"path": "src/session.ts"}},
+			},
+		},
+		"workspace:web/fix-login": {
+			"kind": "worktree", "host": "build-1", "path": "/srv/w/fix-login", "target": "main", "branch": "fix-login",
+			"purpose": "fix the login",
+		},
+	} {
+		got := s.call(operator, "PUT", "/v1/state/"+url.PathEscape(key), value)
+		if got["outcome"] != "committed" {
+			s.Fatalf("no document %s: %v", key, got)
+		}
+	}
+	s.call(operator, "PUT", "/v1/queues/ledger", object{})
+	s.call(operator, "PUT", "/v1/writers/ledger", object{"queue": "ledger", "pattern": "ledger:{id}"})
+	s.call(operator, "POST", "/v1/runs", object{
+		"org": "acme", "workflow": "triage", "agent": "triage-1", "ttl_ms": 600_000,
+	})
 }
 
 // fail lets a worker fail at a task of mail, which dies of it.
@@ -312,7 +360,15 @@ func (b *browser) shows(text string) {
 // until waits until an expression is true.
 func (b *browser) until(expression, what string) {
 	b.Helper()
-	b.run(what, chromedp.Poll(expression, nil, chromedp.WithPollingInterval(50*time.Millisecond)))
+	poll := chromedp.Poll(expression, nil, chromedp.WithPollingInterval(50*time.Millisecond))
+	b.run(what, chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			// The page that was there when it began may be gone by then.
+			if err := poll.Do(ctx); err == nil || !strings.Contains(err.Error(), "Cannot find context") {
+				return err
+			}
+		}
+	}))
 }
 
 // is evaluates an expression.
