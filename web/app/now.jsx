@@ -91,6 +91,7 @@ export function Now() {
             />
           )}
         </Card>
+        <div class="stack">
         <Card title="Longest waits" aside={<a href={href('waits')}>graph</a>}>
           {longest.length === 0 ? <Empty>No agent waits.</Empty> : (
             <Table
@@ -120,6 +121,7 @@ export function Now() {
           )}
         </Card>
         <Card title="Open questions" aside={<a href={href('work')}>work</a>}><Answers /></Card>
+        </div>
       </div>
     </>
   );

@@ -64,7 +64,7 @@ function Lane({ lane, items, gutter, width, tab, chosen }) {
         <svg x="0" y={lane.y} width={gutter - 8} height="22">
           <a href={href('agents', '', { ...query.value, agent: lane.agent })} tabindex={-1}>
             <title>{lane.agent}</title>
-            <text class="name" x="8" y="15"><tspan class="txt">{lane.agent || 'without a name'}</tspan></text>
+            <text class="name" x="8" y="15"><tspan class="txt">{clip(lane.agent || 'without a name', Math.floor((gutter - 12) / 6.6))}</tspan></text>
           </a>
         </svg>
       )}

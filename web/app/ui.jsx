@@ -133,7 +133,7 @@ export function Table({ label, columns, rows, to, id, more, onEnd }) {
         class={'scroll' + (virtual ? ' virtual' : '')} ref={box} onScroll={virtual ? scroll : undefined} tabIndex={0}
         role="region" aria-label={label}
       >
-        <table aria-rowcount={rows.length + 1} onPointerOver={whole}>
+        <table class={columns.filter((c) => c.wide).length === 1 ? 'solo' : ''} aria-rowcount={rows.length + 1} onPointerOver={whole}>
           <thead><tr>{columns.map((c) => <th scope="col" class={c.right ? 'right' : ''}>{c.head}</th>)}</tr></thead>
           <tbody>
             {first > 0 && <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={first * rowHeight} /></tr>}

@@ -64,6 +64,10 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s is wider than %d pixels", p.name, width)
 			}
 		}
+		b.size(1280, 800)
+		if !b.is(`[...document.querySelectorAll('.scroll, .chart')].every((x) => x.scrollWidth <= x.clientWidth)`) {
+			t.Errorf("a table of %s has to be scrolled sideways at 1280 pixels", p.name)
+		}
 		b.size(1440, 900)
 	}
 }
