@@ -63,7 +63,7 @@ func (e *Engine) audit(cmd Command, highest uint64) {
 	case p.Refusals.Admit(r):
 		*e.draft() = record.Event{
 			Kind: record.Refused, Namespace: e.head.Namespace, Session: r.Session, Agent: r.Agent, Flow: ask.flow,
-			Actor:  r.Actor,
+			Actor: r.Actor, Fence: ask.fence,
 			Claims: []interlock.Claim{claim}, PatternName: p.Name, Outcome: r.Operation, Code: r.Code, Num: p.Refusals.LeftOut,
 		}
 		p.Refusals.LeftOut = 0
@@ -76,10 +76,11 @@ type requestSummary struct {
 	operation   string // as the session stream calls it
 	agent, flow string
 	claims      []interlock.Claim // without a mode those that are written
+	fence       interlock.Fence   // that it proves itself with, or 0
 }
 
 func (c *Acquire) summary() requestSummary {
-	return requestSummary{"acquire", c.Agent, c.Flow, c.Claims}
+	return requestSummary{operation: "acquire", agent: c.Agent, flow: c.Flow, claims: c.Claims}
 }
 
 func (c *Convert) summary() requestSummary {
@@ -107,7 +108,7 @@ func (c *Ack) summary() requestSummary {
 }
 
 func (c *Submit) summary() requestSummary {
-	a := requestSummary{"submit_task", c.Agent, c.Flow, c.Task.Claims}
+	a := requestSummary{operation: "submit_task", agent: c.Agent, flow: c.Flow, claims: c.Task.Claims}
 	if c.Task.Message {
 		a.claims = []interlock.Claim{{Key: c.Task.Key}}
 	}
@@ -115,11 +116,11 @@ func (c *Submit) summary() requestSummary {
 }
 
 func (c *CheckFence) summary() requestSummary {
-	return requestSummary{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}}
+	return requestSummary{operation: "check_fence", claims: []interlock.Claim{{Key: c.Key}}, fence: c.Fence}
 }
 
 func (c *Revoke) summary() requestSummary {
-	return requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}}
+	return requestSummary{operation: "revoke", claims: []interlock.Claim{{Key: c.Key}}, fence: c.Fence}
 }
 
 // commits adds the keys of a commit, the written ones first.

@@ -70,6 +70,17 @@ func (m *model) namedKeys(cmd engine.Command, refusedAt interlock.Key) (operatio
 	return operation, agent, keys
 }
 
+// fenceOf returns the fence that a command proves itself with, or 0.
+func fenceOf(cmd engine.Command) interlock.Fence {
+	switch c := cmd.(type) {
+	case *engine.CheckFence:
+		return c.Fence
+	case *engine.Revoke:
+		return c.Fence
+	}
+	return 0
+}
+
 // checkAudit: a refusal is in the trail if the first key with such a pattern asks for it, the
 // same one was not recorded within a minute, and fewer than 20 were. The event has the number
 // that were left out before it. Requests that stood in line have events of their own.
@@ -138,7 +149,7 @@ func (m *model) checkAudit(cmd engine.Command, known bool, first *engine.Effect,
 		case got == nil:
 			return fmt.Errorf("%s is missing in the trail", r.what)
 		case len(got.Claims) != 1 || got.Claims[0].Key != key || got.Code != first.Code || got.Outcome != operation ||
-			got.Actor != head.Actor ||
+			got.Actor != head.Actor || got.Fence != fenceOf(cmd) ||
 			got.PatternName != p.Name || got.Num != uint64(left):
 			return fmt.Errorf("%s, with %d left out, is recorded as %+v", r.what, left, got)
 		}

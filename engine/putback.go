@@ -28,7 +28,7 @@ import (
 func (e *Engine) leaving(r *store.Request, why record.Reason) *record.Event {
 	if !r.GoesBack() && !r.StaysPut() {
 		ev := e.event(record.Left, r)
-		ev.Reason, ev.Waited = why, e.Clock.Sub(r.Arrived())
+		ev.Reason, ev.Waited, ev.Trace = why, e.Clock.Sub(r.Arrived()), r.Trace
 		return ev
 	}
 	p := r.Rare.Parking

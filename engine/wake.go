@@ -113,7 +113,7 @@ func (e *Engine) admit(way *store.Request) {
 	}
 	ev := e.event(record.Admitted, r)
 	ev.Claims = way.Claims()
-	ev.Fence, ev.Waited = e.Fence+1, e.Clock.Sub(r.Arrived())
+	ev.Fence, ev.Waited, ev.Trace = e.Fence+1, e.Clock.Sub(r.Arrived()), r.Trace
 	ev.Offer = caller == nil && r != e.asking && lease == r && r.Share == nil
 	ev.Generation, ev.Version = r.NextGeneration(), r.MovedUpTo()
 	e.emit(ev)

@@ -22,8 +22,8 @@ const (
 	// Op, if it wants documents.
 	// In a snapshot Waited, Offer, Changed, and Freed for one that is parked without its keys.
 	Granted Kind = 5
-	// Admitted: a waiting request was granted. Num, Fence, Waited; Offer if no caller
-	// listened at that moment; Version, the namespace's, if it is above the request's AsOf.
+	// Admitted: a waiting request was granted. Num, Fence, Waited, Trace (none in older journals); Offer if no
+	// caller listened at that moment; Version, the namespace's, if it is above the request's AsOf.
 	Admitted Kind = 6
 	// Claimed: an offer was taken up. Num; Version as in Admitted.
 	Claimed Kind = 7
@@ -32,7 +32,7 @@ const (
 	// Ended: a lease is over and its keys are free. Num, Fence, Reason, Held, Outcome, Note;
 	// ByID, the task, if the lease was an attempt.
 	Ended Kind = 9
-	// Left: a request left the line. Num, Reason; Cycle for a deadlock's victim. For
+	// Left: a request left the line. Num, Reason, Trace (none in older journals); Cycle for a deadlock's victim. For
 	// barrier_broken the party that was lost: By, the number of its request, Asker, its
 	// agent, and Outcome, its reason, or "parked"; nothing of that in older journals.
 	Left Kind = 10
@@ -127,8 +127,8 @@ const (
 	NamespaceForgotten Kind = 33
 	// Refused: a request was refused at a key with a pattern that records refusals, and
 	// changed nothing. Claims (one, for the key), Session, Agent, Flow and Actor of the caller,
-	// PatternName, Outcome (the operation), Code; Num: the number of the
-	// pattern's refusals that were left out since the last such event.
+	// PatternName, Outcome (the operation), Code, Fence (of a fence check or a revocation; none in older
+	// journals); Num: the number of the pattern's refusals that were left out since the last such event.
 	Refused Kind = 34
 	// Decided: a person has answered the question about a parked lease. Num, Fence (the
 	// former one), Op (interlock.Verdict), Agent (the person), Actor, Note (why).
