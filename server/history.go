@@ -57,6 +57,12 @@ func (c *call) readHistory(h history, add func(interlock.Index, *record.Event)) 
 	if !ok {
 		return read, false
 	}
+	start, ok := c.seek(h.since)
+	if !ok {
+		return read, false
+	}
+	// At least half of the entries are of the time that is asked for, so that callers get on.
+	from = max(from, start-min(start, interlock.Index(h.entries/2)))
 	leave, ok := c.enterStreams()
 	if !ok {
 		return read, false

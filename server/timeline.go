@@ -22,8 +22,12 @@ func (c *call) getTimeline() {
 	if !ok {
 		return
 	}
+	ended, ok := c.boolParam("ended")
+	if !ok {
+		return
+	}
 	reducer := timeline.New(timeline.Filter{
-		From: since, To: until, Agent: c.query.Get("agent"), Key: interlock.Key(c.query.Get("key")),
+		From: since, To: until, Agent: c.query.Get("agent"), Key: interlock.Key(c.query.Get("key")), Ended: ended,
 	})
 	h := history{since: since, until: until, lead: timelineLead, entries: timelineEntries}
 	read, ok := c.readHistory(h, reducer.Add)
@@ -33,13 +37,14 @@ func (c *call) getTimeline() {
 	j := c.reply()
 	j.timestamp("since", time.Unix(0, int64(since)))
 	j.timestamp("until", time.Unix(0, int64(read.end)))
-	writeTimeline(j, reducer.Timeline())
+	writeTimeline(j, reducer.Timeline(), ended)
 	j.bool("more", read.more)
 	c.send(http.StatusOK, j, read.at)
 }
 
-// writeTimeline writes the members of an api.Timeline but for its times and its stamp.
-func writeTimeline(j *jsonOut, t *timeline.Timeline) {
+// writeTimeline writes the members of an api.Timeline but for its times and its stamp; linked: with the links of each
+// bar.
+func writeTimeline(j *jsonOut, t *timeline.Timeline, linked bool) {
 	j.openArray("lanes")
 	for _, agent := range t.Lanes {
 		j.text("", agent)
@@ -47,7 +52,12 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline) {
 	j.closeArray()
 	j.openArray("bars")
 	for i := range t.Bars {
-		writeBar(j, &t.Bars[i])
+		writeBar(j, &t.Bars[i], linked)
+	}
+	j.closeArray()
+	j.openArray("tasks")
+	for i := range t.Tasks {
+		writeTimelineTask(j, &t.Tasks[i])
 	}
 	j.closeArray()
 	j.openArray("marks")
@@ -57,6 +67,9 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline) {
 		j.str("kind", m.Kind)
 		j.text("agent", m.Agent)
 		j.str("key", string(m.Key))
+		if m.Fence != 0 {
+			j.decimal("fence", uint64(m.Fence))
+		}
 		j.timestamp("time", time.Unix(0, int64(m.Time)))
 		j.decimal("index", uint64(m.Index))
 		j.text("text", m.Text)
@@ -73,10 +86,11 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline) {
 	}
 	j.closeArray()
 	j.int("more_bars", int64(t.MoreBars+t.MoreOpen))
+	j.int("more_tasks", int64(t.MoreTasks))
 	j.int("more_marks", int64(t.MoreMarks))
 }
 
-func writeBar(j *jsonOut, b *timeline.Bar) {
+func writeBar(j *jsonOut, b *timeline.Bar, linked bool) {
 	j.open("")
 	j.str("kind", string(b.Kind))
 	j.text("agent", b.Agent)
@@ -93,12 +107,58 @@ func writeBar(j *jsonOut, b *timeline.Bar) {
 	j.said("purpose", b.Purpose)
 	if b.TraceID != "" {
 		j.str("trace_id", b.TraceID)
+		j.str("parent_id", b.ParentID)
 	}
+	j.str("lease", b.Lease)
+	if b.Waited {
+		j.bool("waited", true)
+	}
+	if !b.Task.IsZero() {
+		j.str("task", b.Task.String())
+	}
+	j.count("attempt", uint64(b.Attempt))
 	if b.Index != 0 {
 		j.decimal("index", uint64(b.Index))
 	}
 	if b.EndIndex != 0 {
 		j.decimal("end_index", uint64(b.EndIndex))
+	}
+	if linked && len(b.Links) > 0 {
+		j.openArray("links")
+		for i := range b.Links {
+			t := &b.Links[i]
+			j.open("")
+			j.str("kind", t.Kind)
+			j.str("lease", t.Lease)
+			j.decimal("fence", uint64(t.Fence))
+			if t.TraceID != "" {
+				j.str("trace_id", t.TraceID)
+			}
+			j.close()
+		}
+		j.closeArray()
+	}
+	j.close()
+}
+
+func writeTimelineTask(j *jsonOut, t *timeline.Task) {
+	j.open("")
+	j.str("task", t.ID.String())
+	j.text("queue", t.Queue)
+	j.said("kind", t.Kind)
+	j.text("agent", t.Agent)
+	j.said("flow", t.Flow)
+	writeClaims(j, t.Claims)
+	j.said("purpose", t.Purpose)
+	j.timestamp("from", time.Unix(0, int64(t.From)))
+	if t.To != 0 {
+		j.timestamp("to", time.Unix(0, int64(t.To)))
+		j.str("outcome", t.Outcome)
+	}
+	j.count("attempts", uint64(t.Attempts))
+	j.decimal("index", uint64(t.Index))
+	if t.EndIndex != 0 {
+		j.decimal("end_index", uint64(t.EndIndex))
 	}
 	j.close()
 }

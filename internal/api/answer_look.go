@@ -274,11 +274,15 @@ type Timeline struct {
 	// The agents of bars and marks, in the order in which they appear.
 	Lanes []string `json:"lanes" text:"line"`
 	// By their beginning; at most 5,000.
-	Bars  []TimelineBar  `json:"bars"`
+	Bars []TimelineBar `json:"bars"`
+	// By their submission, as far as that is in the answer's part of the journal; at most 1,000.
+	Tasks []TimelineTask `json:"tasks"`
 	Marks []TimelineMark `json:"marks"`
 	Links []TimelineLink `json:"links"`
 	// Bars that were left out, the shortest first.
 	MoreBars int `json:"more_bars" min:"0"`
+	// Tasks that were left out, the last ones.
+	MoreTasks int `json:"more_tasks" min:"0"`
 	// Marks that were left out, the last ones.
 	MoreMarks int `json:"more_marks" min:"0"`
 	// There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
@@ -308,9 +312,56 @@ type TimelineBar struct {
 	Purpose string `json:"purpose,omitempty" text:"line"`
 	// Of the request's traceparent.
 	TraceID string `json:"trace_id,omitempty"`
+	// Of the same: the span that the request came from.
+	ParentID string `json:"parent_id,omitempty"`
+	// The public name of the lease: the same in all its bars.
+	Lease string `json:"lease"`
+	// A wait ended where the hold begins.
+	Waited bool `json:"waited,omitempty"`
+	// The task of an attempt.
+	Task TaskID `json:"task,omitempty"`
+	// The number of the attempt; left out if it began before the answer's part of the journal.
+	Attempt int `json:"attempt,omitempty" min:"1"`
+	// With ended=true: the other ends of links, also of those that lead out of the answer.
+	Links []TimelineTarget `json:"links,omitempty"`
 	// The entry of the journal where it began; left out if that is not in the answer's part of the journal.
 	Index interlock.Index `json:"index,string,omitempty"`
 	// The entry where it ended.
+	EndIndex interlock.Index `json:"end_index,string,omitempty"`
+}
+
+// TimelineTarget is a hold that a bar is linked to.
+type TimelineTarget struct {
+	// blocked_by: the wait was for that hold. handed_on: the hold got its keys from that one.
+	Kind string `json:"kind" enum:"blocked_by,handed_on"`
+	// The public name of the lease.
+	Lease string          `json:"lease"`
+	Fence interlock.Fence `json:"fence,string"`
+	// Of the traceparent of its request.
+	TraceID string `json:"trace_id,omitempty"`
+}
+
+// TimelineTask is the time of a task from its submission to its end.
+type TimelineTask struct {
+	Task  TaskID `json:"task"`
+	Queue string `json:"queue" text:"line"`
+	// The kind of the task.
+	Kind string `json:"kind,omitempty" text:"line"`
+	// The submitter, as it calls itself.
+	Agent   string  `json:"agent" text:"line"`
+	Flow    string  `json:"flow,omitempty" text:"line"`
+	Claims  []Claim `json:"claims"`
+	Purpose string  `json:"purpose,omitempty" text:"line"`
+	From    Time    `json:"from"`
+	// Left out while it goes on.
+	To *Time `json:"to,omitempty"`
+	// The state in which it ended, or that its namespace was deleted or moved. A dead task that is taken up again has
+	// ended nevertheless.
+	Outcome string `json:"outcome,omitempty" enum:"done,dead,cancelled,namespace_deleted,namespace_moved"`
+	// How many attempts there were.
+	Attempts int `json:"attempts,omitempty" min:"0"`
+	// The entry of the journal where it began, and the one where it ended.
+	Index    interlock.Index `json:"index,string"`
 	EndIndex interlock.Index `json:"end_index,string,omitempty"`
 }
 
@@ -321,7 +372,9 @@ type TimelineMark struct {
 	// Empty for one of the whole server.
 	Agent string `json:"agent" text:"line"`
 	Key   string `json:"key"`
-	Time  Time   `json:"time"`
+	// The fence that was refused.
+	Fence interlock.Fence `json:"fence,string,omitempty"`
+	Time  Time            `json:"time"`
 	// The entry of the journal.
 	Index interlock.Index `json:"index,string"`
 	Text  string          `json:"text" text:"line"`

@@ -31,13 +31,23 @@ type place struct {
 	at  bool
 }
 
-// end is a hold that has ended.
+// end is a hold that has ended. Its number is 0 for none.
 type end struct {
-	bar    int // its number; 0: none
-	lease  id
+	target
 	claims []interlock.Claim
 	at     record.Time
 }
+
+// target is a hold at the other end of a link.
+type target struct {
+	number int
+	lease  id
+	fence  interlock.Fence
+	trace  string
+}
+
+// target returns a hold as one that others are linked to.
+func (b *bar) target() target { return target{b.number, b.id, b.Fence, b.TraceID} }
 
 // places calls yield with each place of a hold with a claim.
 func places(ns interlock.Namespace, key interlock.Key, yield func(place)) {
@@ -93,7 +103,7 @@ func (h *holds) remove(b *bar) {
 
 // close notes that a hold has ended, which may have freed its keys for others.
 func (h *holds) close(b *bar, at record.Time) {
-	e := end{b.number, b.id, b.Claims, at}
+	e := end{b.target(), b.Claims, at}
 	for i := range b.Claims {
 		places(b.Namespace, b.Claims[i].Key, func(p place) {
 			ends := h.ended[p]
@@ -106,7 +116,7 @@ func (h *holds) close(b *bar, at record.Time) {
 				}
 				h.ended[p] = ends
 			}
-			if ends[0].bar != e.bar {
+			if ends[0].number != e.number {
 				copy(ends[1:], ends[:])
 				ends[0] = e
 			}
@@ -124,7 +134,7 @@ func (h *holds) endsAt(p place) *[endsPerPlace]end {
 
 // last returns the holds that ended last, since a time, among those that conflict with the claims of a lease: those
 // that ended at the same moment.
-func (h *holds) last(b *bar, since record.Time) (numbers []int) {
+func (h *holds) last(b *bar, since record.Time) (list []target) {
 	newest := since
 	for i := range b.Claims {
 		c := &b.Claims[i]
@@ -132,21 +142,21 @@ func (h *holds) last(b *bar, since record.Time) (numbers []int) {
 			ends := h.endsAt(p)
 			for k := 0; ends != nil && k < endsPerPlace; k++ {
 				e := &ends[k]
-				if e.bar == 0 || e.at < newest || e.lease == b.id || !conflicts(c, e.claims) {
+				if e.number == 0 || e.at < newest || e.lease == b.id || !conflicts(c, e.claims) {
 					continue
 				}
 				if e.at > newest {
-					newest, numbers = e.at, nil
+					newest, list = e.at, nil
 				}
-				numbers = with(numbers, e.bar)
+				list = with(list, e.target)
 			}
 		})
 	}
-	return numbers
+	return list
 }
 
 // blockers returns the holds that go on and conflict with the claims of a wait.
-func (h *holds) blockers(b *bar) (numbers []int) {
+func (h *holds) blockers(b *bar) (list []target) {
 	for i := range b.Claims {
 		c := &b.Claims[i]
 		meets(b.Namespace, c.Key, func(p place) {
@@ -156,25 +166,25 @@ func (h *holds) blockers(b *bar) (numbers []int) {
 			}
 			for e, looks := l.Front(), 0; e != nil && looks < looksAt; e, looks = e.Next(), looks+1 {
 				if o := e.Value.(*bar); o.id != b.id && conflicts(c, o.Claims) {
-					numbers = with(numbers, o.number)
+					list = with(list, o.target())
 				}
 			}
 		})
 	}
-	return numbers
+	return list
 }
 
-// with adds a number once, up to MaxLinks.
-func with(numbers []int, n int) []int {
-	for _, other := range numbers {
-		if other == n {
-			return numbers
+// with adds a hold once, up to MaxLinks.
+func with(list []target, t target) []target {
+	for i := range list {
+		if list[i].number == t.number {
+			return list
 		}
 	}
-	if len(numbers) == MaxLinks {
-		return numbers
+	if len(list) == MaxLinks {
+		return list
 	}
-	return append(numbers, n)
+	return append(list, t)
 }
 
 // conflicts reports whether a claim excludes one of a hold's. Claims with counts exclude each other here, because

@@ -25,6 +25,7 @@ func markOf(index interlock.Index, ev *record.Event) (m Mark, ok bool) {
 		default:
 			m.Kind = "refused"
 		}
+		m.Fence = ev.Fence
 		m.Text = fmt.Sprintf("%s was refused at %s: %s.", ev.Outcome, m.Key, ev.Code)
 	case len(ev.Cycle) > 0 && ev.Reason == record.ByDeadlock:
 		var steps []string

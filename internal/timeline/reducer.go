@@ -14,14 +14,17 @@ import (
 type Reducer struct {
 	filter Filter
 	leases map[id]*lease // those with a bar that goes on
+	tasks  map[id]*task  // likewise
 	holds  holds
-	number int // of the last bar
+	number int // of the last bar or task
 
-	kept     shortestFirst
-	marks    []Mark
-	moreBars int
-	moreMark int
-	moreOpen int
+	kept      shortestFirst
+	marks     []Mark
+	settled   []*task
+	moreBars  int
+	moreMarks int
+	moreTasks int
+	moreOpen  int
 }
 
 // id is a lease, or the wait for one: both have the same id.
@@ -33,7 +36,7 @@ type id struct {
 // lease is what goes on about a lease: a bar and, in grace, a second one.
 type lease struct {
 	now, grace *bar
-	trace      string // trace id
+	context    Context
 	purpose    string
 }
 
@@ -42,14 +45,15 @@ type bar struct {
 	Bar
 	number int // from 1, in the order of the beginnings
 	id     id
+	named  [16]byte // whose public name it has
 	links  []link
 	stands []stand // of a hold that goes on
 }
 
-// link is one to a bar with a number, at its bar.
+// link is one to a hold, at the later bar.
 type link struct {
 	kind string
-	to   int
+	to   target
 }
 
 type stand struct {
@@ -58,7 +62,9 @@ type stand struct {
 }
 
 // New makes a reducer.
-func New(f Filter) *Reducer { return &Reducer{filter: f, leases: map[id]*lease{}} }
+func New(f Filter) *Reducer {
+	return &Reducer{filter: f, leases: map[id]*lease{}, tasks: map[id]*task{}}
+}
 
 // Add folds the next event of the journal. Events of snapshots have no place in a timeline and are ignored. What
 // the event points to must not be changed afterwards.
@@ -73,6 +79,11 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 		r.admitted(index, ev, at)
 	case record.TaskDispatched:
 		r.grant(index, ev, at, Attempt, ev.At.Add(-ev.Waited))
+		r.attempted(ev)
+	case record.TaskSubmitted:
+		r.submitted(index, ev, at)
+	case record.TaskMoved, record.AttemptFailed, record.ApprovalDecided:
+		r.taskMoved(index, ev, at)
 	case record.Converted:
 		r.end(index, ev, at, "converted")
 		r.begin(index, ev, at, Hold)
@@ -102,7 +113,7 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 	}
 	if m, ok := markOf(index, ev); ok && r.filter.showsMark(&m) {
 		if len(r.marks) == MaxMarks {
-			r.moreMark++
+			r.moreMarks++
 		} else {
 			r.marks = append(r.marks, m)
 		}
@@ -120,9 +131,9 @@ func (r *Reducer) begin(index interlock.Index, ev *record.Event, at id, kind Kin
 		l = &lease{}
 		r.leases[at] = l
 	}
-	l.purpose, l.trace = cmp.Or(ev.Purpose, l.purpose), cmp.Or(traceID(ev.Trace), l.trace)
+	l.purpose, l.context = cmp.Or(ev.Purpose, l.purpose), cmp.Or(contextOf(ev.Trace), l.context)
 	b := r.bar(ev, at, kind)
-	b.From, b.Index, b.Purpose, b.TraceID = ev.At, index, l.purpose, l.trace
+	b.From, b.Index, b.Purpose, b.Context = ev.At, index, l.purpose, l.context
 	l.now = b
 	if isHold(kind) {
 		r.holds.add(b)
@@ -135,10 +146,20 @@ func (r *Reducer) bar(ev *record.Event, at id, kind Kind) *bar {
 	r.number++
 	b := &bar{number: r.number, id: at, Bar: Bar{
 		Kind: kind, Namespace: ev.Namespace, Agent: ev.Agent, Flow: ev.Flow, Claims: ev.Claims, Purpose: ev.Purpose,
-		TraceID: traceID(ev.Trace),
+		Context: contextOf(ev.Trace),
 	}}
-	if kind != Wait {
+	if b.named = at.id; kind == Wait {
+		if ev.Base != 0 && !ev.Part {
+			b.named = ev.BaseID
+		}
+	} else {
 		b.Fence = ev.Fence
+	}
+	if kind == Attempt {
+		b.Task, b.Attempt = ev.BaseID, int(ev.Generation)
+		if ev.Kind == record.Ended {
+			b.Task, b.Attempt = ev.ByID, 0
+		}
 	}
 	return b
 }
@@ -172,8 +193,9 @@ func (r *Reducer) grant(index interlock.Index, ev *record.Event, at id, kind Kin
 	if b == nil {
 		return
 	}
-	for _, n := range r.holds.last(b, waiting) {
-		b.links = append(b.links, link{HandedOn, n})
+	b.Waited = kind == Hold
+	for _, t := range r.holds.last(b, waiting) {
+		b.links = append(b.links, link{HandedOn, t})
 	}
 }
 
@@ -191,7 +213,7 @@ func (r *Reducer) graceBegins(index interlock.Index, ev *record.Event, at id) {
 		return
 	}
 	b := r.bar(ev, at, Grace)
-	b.From, b.Index, b.Purpose, b.TraceID = ev.At, index, l.purpose, l.trace
+	b.From, b.Index, b.Purpose, b.Context = ev.At, index, l.purpose, l.context
 	l.grace = b
 }
 
@@ -205,6 +227,9 @@ func (r *Reducer) end(index interlock.Index, ev *record.Event, at id, outcome st
 	for _, b := range []*bar{l.now, l.grace} {
 		if b == nil {
 			continue
+		}
+		if b.TraceID == "" { // the request came before the first event
+			b.Context = contextOf(ev.Trace)
 		}
 		if b.Kind == Wait {
 			r.linkWait(b, ev)
@@ -249,7 +274,7 @@ func (r *Reducer) endUnseen(index interlock.Index, ev *record.Event, at id, outc
 
 // linkWait links a wait to the holds that it was for.
 func (r *Reducer) linkWait(b *bar, ev *record.Event) {
-	var blockers []int
+	var blockers []target
 	if ev.Kind == record.Admitted {
 		chosen := *b
 		chosen.Claims = ev.Claims // of its alternatives
@@ -257,8 +282,8 @@ func (r *Reducer) linkWait(b *bar, ev *record.Event) {
 	} else {
 		blockers = r.holds.blockers(b)
 	}
-	for _, n := range blockers {
-		b.links = append(b.links, link{BlockedBy, n})
+	for _, t := range blockers {
+		b.links = append(b.links, link{BlockedBy, t})
 	}
 }
 
@@ -268,6 +293,11 @@ func (r *Reducer) endAll(index interlock.Index, ev *record.Event, outcome string
 		if b.Namespace == ev.Namespace {
 			r.finish(b, index, ev.At, outcome)
 			delete(r.leases, b.id)
+		}
+	}
+	for _, t := range r.openTasks() {
+		if t.Namespace == ev.Namespace {
+			r.settle(t, index, ev.At, outcome)
 		}
 	}
 }
@@ -287,7 +317,7 @@ func (r *Reducer) open() (list []*bar) {
 
 // keep keeps a bar that is asked for. If there are too many, the shortest one goes.
 func (r *Reducer) keep(b *bar) {
-	if !r.filter.shows(&b.Bar) {
+	if !r.filter.shows(b.From, b.To, b.Agent, b.Claims) {
 		return
 	}
 	if heap.Push(&r.kept, b); len(r.kept) > MaxBars {
@@ -326,8 +356,8 @@ func (h *shortestFirst) Pop() any {
 func (r *Reducer) Timeline() *Timeline {
 	for _, b := range r.open() {
 		if b.Kind == Wait {
-			for _, n := range r.holds.blockers(b) {
-				b.links = append(b.links, link{BlockedBy, n})
+			for _, t := range r.holds.blockers(b) {
+				b.links = append(b.links, link{BlockedBy, t})
 			}
 		}
 		r.keep(b)
@@ -336,7 +366,10 @@ func (r *Reducer) Timeline() *Timeline {
 	slices.SortFunc(bars, func(a, b *bar) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.number, b.number))
 	})
-	t := &Timeline{Marks: r.marks, MoreBars: r.moreBars, MoreMarks: r.moreMark, MoreOpen: r.moreOpen}
+	t := &Timeline{
+		Tasks: r.keptTasks(), Marks: r.marks, MoreBars: r.moreBars, MoreMarks: r.moreMarks, MoreTasks: r.moreTasks,
+		MoreOpen: r.moreOpen,
+	}
 	where := make(map[int]int, len(bars))
 	lanes := map[string]bool{}
 	lane := func(agent string) {
@@ -347,6 +380,10 @@ func (r *Reducer) Timeline() *Timeline {
 	}
 	for i, b := range bars {
 		where[b.number] = i
+		b.Lease = nameOf(b.named)
+		for _, l := range b.links {
+			b.Links = append(b.Links, Target{l.kind, nameOf(l.to.lease.id), l.to.fence, l.to.trace})
+		}
 		t.Bars = append(t.Bars, b.Bar)
 		lane(b.Agent)
 	}
@@ -357,7 +394,7 @@ func (r *Reducer) Timeline() *Timeline {
 	}
 	for i, b := range bars {
 		for _, l := range b.links {
-			other, ok := where[l.to]
+			other, ok := where[l.to.number]
 			switch {
 			case !ok:
 			case l.kind == HandedOn:

@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -11,7 +13,8 @@ import (
 const (
 	MaxBars  = 5_000   // in a result
 	MaxMarks = 1_000   // in a result
-	MaxOpen  = 100_000 // leases and waits that go on at one moment
+	MaxTasks = 1_000   // in a result
+	MaxOpen  = 100_000 // leases and waits that go on at one moment; and as many tasks
 	MaxLinks = 8       // of one bar
 )
 
@@ -38,10 +41,49 @@ type Bar struct {
 	// Outcome is how it ended: granted for a wait; resumed, parked, converted; else the reason of the end, such as
 	// released or ttl. It is empty while the bar goes on.
 	Outcome string
-	Fence   interlock.Fence // of holds and attempts
+	Fence   interlock.Fence // of all but waits
 	Purpose string
-	TraceID string // 32 hexadecimal digits, or ""
+	Context
+	// Lease is the public name of the lease, which all of its bars have: a hash of its id. A wait has that of the
+	// lease that it becomes or converts.
+	Lease string
+	// Waited means that a wait of the same lease ended where the hold began.
+	Waited bool
+	// Task and Attempt, from 1 on, are of an attempt; 0 if it began before the first event.
+	Task    interlock.TaskID
+	Attempt int
+	// Links are the holds that this bar is linked to, also those that are not in the result.
+	Links []Target
 	// Index is the entry where it began, 0 if that was before the first event; EndIndex the one where it ended.
+	Index, EndIndex interlock.Index
+}
+
+// Context is what a traceparent tells: the trace, and the span that the request came from. Each is in lower-case
+// hexadecimal digits, or empty.
+type Context struct{ TraceID, ParentID string }
+
+// Target names a hold at the other end of a link: with BlockedBy the one that a wait was for, with HandedOn the
+// one before.
+type Target struct {
+	Kind    string
+	Lease   string
+	Fence   interlock.Fence
+	TraceID string // of that hold
+}
+
+// Task is the time from the submission of a task to its end.
+type Task struct {
+	ID          interlock.TaskID
+	Namespace   interlock.Namespace
+	Queue, Kind string
+	Agent, Flow string // of the submitter
+	Claims      []interlock.Claim
+	From, To    record.Time // To is 0 while it goes on
+	// Outcome is the state in which it ended (done, dead or cancelled) or namespace_deleted or namespace_moved. A dead
+	// task that is taken up again has ended nevertheless.
+	Outcome         string
+	Attempts        int
+	Purpose         string
 	Index, EndIndex interlock.Index
 }
 
@@ -51,6 +93,7 @@ type Mark struct {
 	Namespace interlock.Namespace
 	Agent     string
 	Key       interlock.Key
+	Fence     interlock.Fence // of a refused check of a fence; 0 otherwise
 	Time      record.Time
 	Index     interlock.Index
 	Text      string // a sentence; names of agents in it are their own text
@@ -72,10 +115,12 @@ type Link struct {
 type Timeline struct {
 	Lanes []string // the agents of Bars and Marks, in the order in which they appear
 	Bars  []Bar    // by their beginning
+	Tasks []Task   // likewise
 	Marks []Mark   // in the order of the journal
 	Links []Link   // by the wait or the later hold, which comes second in a hand-off
-	// MoreBars and MoreMarks are how many were left out, MoreOpen the requests that began while MaxOpen others went on.
-	MoreBars, MoreMarks, MoreOpen int
+	// MoreBars, MoreMarks and MoreTasks are how many were left out, MoreOpen the requests that began while MaxOpen
+	// others went on.
+	MoreBars, MoreMarks, MoreTasks, MoreOpen int
 }
 
 // Filter chooses bars and marks. The empty one matches all.
@@ -83,11 +128,17 @@ type Filter struct {
 	From, To record.Time // what ends before From or begins at To or later is left out; 0: no bound
 	Agent    string
 	Key      interlock.Key // and the keys below it
+	// Ended leaves out what goes on, and what ended before From or at To or later. So consecutive times have each bar
+	// and task once.
+	Ended bool
 }
 
-func (f *Filter) shows(b *Bar) bool {
-	return (b.To == 0 || b.To >= f.From) && (f.To == 0 || b.From < f.To) && (f.Agent == "" || f.Agent == b.Agent) &&
-		(f.Key == "" || anyBelow(b.Claims, f.Key))
+func (f *Filter) shows(from, to record.Time, agent string, claims []interlock.Claim) bool {
+	if f.Ended && (to == 0 || f.To != 0 && to >= f.To) {
+		return false
+	}
+	return (to == 0 || to >= f.From) && (f.To == 0 || from < f.To) && (f.Agent == "" || f.Agent == agent) &&
+		(f.Key == "" || anyBelow(claims, f.Key))
 }
 
 func (f *Filter) showsMark(m *Mark) bool {
@@ -110,10 +161,22 @@ func isBelow(key, top interlock.Key) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// traceID returns the trace id of a traceparent, or "".
-func traceID(traceparent string) string {
-	if parts := strings.Split(traceparent, "-"); len(parts) >= 4 && len(parts[1]) == 32 {
-		return parts[1]
+// contextOf reads a traceparent. One that is malformed tells nothing, as W3C Trace Context asks.
+func contextOf(traceparent string) (c Context) {
+	parts := strings.Split(traceparent, "-")
+	if len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || !isID(parts[1], 32) || !isID(parts[2], 16) {
+		return c
 	}
-	return ""
+	return Context{parts[1], parts[2]}
+}
+
+// isID reports whether text is an id of so many digits, which are not all zero.
+func isID(text string, digits int) bool {
+	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == "" && strings.Trim(text, "0") != ""
+}
+
+// nameOf returns the public name of a lease.
+func nameOf(lease [16]byte) string {
+	sum := sha256.Sum256(lease[:])
+	return "l-" + hex.EncodeToString(sum[:12])
 }

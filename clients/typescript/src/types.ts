@@ -1101,10 +1101,14 @@ export interface Timeline {
   lanes: string[];
   /** By their beginning; at most 5,000. */
   bars: TimelineBar[];
+  /** By their submission, as far as that is in the answer's part of the journal; at most 1,000. */
+  tasks: TimelineTask[];
   marks: TimelineMark[];
   links: TimelineLink[];
   /** Bars that were left out, the shortest first. */
   more_bars: number;
+  /** Tasks that were left out, the last ones. */
+  more_tasks: number;
   /** Marks that were left out, the last ones. */
   more_marks: number;
   /**
@@ -1143,12 +1147,61 @@ export interface TimelineBar {
   purpose?: string;
   /** Of the request's traceparent. */
   trace_id?: string;
+  /** Of the same: the span that the request came from. */
+  parent_id?: string;
+  /** The public name of the lease: the same in all its bars. */
+  lease: string;
+  /** A wait ended where the hold begins. */
+  waited?: boolean;
+  /** The task of an attempt. */
+  task?: TaskID;
+  /** The number of the attempt; left out if it began before the answer's part of the journal. */
+  attempt?: number;
+  /** With ended=true: the other ends of links, also of those that lead out of the answer. */
+  links?: TimelineTarget[];
   /**
    * The entry of the journal where it began; left out if that is not in the answer's part of the
    * journal.
    */
   index?: string;
   /** The entry where it ended. */
+  end_index?: string;
+}
+
+/** A hold that a bar is linked to. */
+export interface TimelineTarget {
+  /** blocked_by: the wait was for that hold. handed_on: the hold got its keys from that one. */
+  kind: "blocked_by" | "handed_on";
+  /** The public name of the lease. */
+  lease: string;
+  fence: string;
+  /** Of the traceparent of its request. */
+  trace_id?: string;
+}
+
+/** The time of a task from its submission to its end. */
+export interface TimelineTask {
+  task: TaskID;
+  queue: string;
+  /** The kind of the task. */
+  kind?: string;
+  /** The submitter, as it calls itself. */
+  agent: string;
+  flow?: string;
+  claims: Claim[];
+  purpose?: string;
+  from: Time;
+  /** Left out while it goes on. */
+  to?: Time;
+  /**
+   * The state in which it ended, or that its namespace was deleted or moved. A dead task that is
+   * taken up again has ended nevertheless.
+   */
+  outcome?: "done" | "dead" | "cancelled" | "namespace_deleted" | "namespace_moved";
+  /** How many attempts there were. */
+  attempts?: number;
+  /** The entry of the journal where it began, and the one where it ended. */
+  index: string;
   end_index?: string;
 }
 
@@ -1162,6 +1215,8 @@ export interface TimelineMark {
   /** Empty for one of the whole server. */
   agent: string;
   key: string;
+  /** The fence that was refused. */
+  fence?: string;
   time: Time;
   /** The entry of the journal. */
   index: string;
@@ -5439,10 +5494,16 @@ export interface Operations {
       since?: string;
       /** What began before this time, as since. Default: now. */
       until?: string;
-      /** Only bars and marks of this agent. */
+      /** Only bars and marks of this agent, and tasks that it has submitted. */
       agent?: string;
-      /** Only bars and marks of this key and the keys below it. */
+      /** Only bars, tasks and marks of this key and the keys below it. */
       key?: string;
+      /**
+       * With true only bars and tasks that ended within that time, so that consecutive times have
+       * each of them once; and bars have their links, also those that lead out of the answer.
+       * Default: false.
+       */
+      ended?: boolean;
     };
     answer: Timeline;
   };

@@ -1082,10 +1082,14 @@ class Timeline(TypedDict):
     lanes: list[str]
     # By their beginning; at most 5,000.
     bars: list[TimelineBar]
+    # By their submission, as far as that is in the answer's part of the journal; at most 1,000.
+    tasks: list[TimelineTask]
     marks: list[TimelineMark]
     links: list[TimelineLink]
     # Bars that were left out, the shortest first.
     more_bars: int
+    # Tasks that were left out, the last ones.
+    more_tasks: int
     # Marks that were left out, the last ones.
     more_marks: int
     # There is more than one answer reads, so until is earlier than asked for: go on with since set to it.
@@ -1102,6 +1106,8 @@ class _TimelineBarRequired(TypedDict):
     agent: str
     # Empty for a declared wait for another agent.
     claims: list[Claim]
+    # The public name of the lease: the same in all its bars.
+    lease: str
 
 
 _TimelineBarKeywords = TypedDict(
@@ -1127,14 +1133,72 @@ class TimelineBar(_TimelineBarRequired, _TimelineBarKeywords, total=False):
     purpose: str
     # Of the request's traceparent.
     trace_id: str
+    # Of the same: the span that the request came from.
+    parent_id: str
+    # A wait ended where the hold begins.
+    waited: bool
+    # The task of an attempt.
+    task: TaskID
+    # The number of the attempt; left out if it began before the answer's part of the journal.
+    attempt: int
+    # With ended=true: the other ends of links, also of those that lead out of the answer.
+    links: list[TimelineTarget]
     # The entry of the journal where it began; left out if that is not in the answer's part of the journal.
     index: str
     # The entry where it ended.
     end_index: str
 
 
-# A moment.
-class TimelineMark(TypedDict):
+class _TimelineTargetRequired(TypedDict):
+    # blocked_by: the wait was for that hold. handed_on: the hold got its keys from that one.
+    kind: Literal["blocked_by", "handed_on"]
+    # The public name of the lease.
+    lease: str
+    fence: str
+
+
+# A hold that a bar is linked to.
+class TimelineTarget(_TimelineTargetRequired, total=False):
+    # Of the traceparent of its request.
+    trace_id: str
+
+
+class _TimelineTaskRequired(TypedDict):
+    task: TaskID
+    queue: str
+    # The submitter, as it calls itself.
+    agent: str
+    claims: list[Claim]
+    # The entry of the journal where it began, and the one where it ended.
+    index: str
+
+
+_TimelineTaskKeywords = TypedDict(
+    "_TimelineTaskKeywords",
+    {
+        "from": "Time",
+    },
+    total=True,
+)
+
+
+# The time of a task from its submission to its end.
+class TimelineTask(_TimelineTaskRequired, _TimelineTaskKeywords, total=False):
+    # The kind of the task.
+    kind: str
+    flow: str
+    purpose: str
+    # Left out while it goes on.
+    to: Time
+    # The state in which it ended, or that its namespace was deleted or moved. A dead task that is taken up again has
+    # ended nevertheless.
+    outcome: Literal["done", "dead", "cancelled", "namespace_deleted", "namespace_moved"]
+    # How many attempts there were.
+    attempts: int
+    end_index: str
+
+
+class _TimelineMarkRequired(TypedDict):
     # Such as deadlock or refused_fence; docs/timeline.md has the list, and later versions may add to it.
     kind: str
     # Empty for one of the whole server.
@@ -1144,6 +1208,12 @@ class TimelineMark(TypedDict):
     # The entry of the journal.
     index: str
     text: str
+
+
+# A moment.
+class TimelineMark(_TimelineMarkRequired, total=False):
+    # The fence that was refused.
+    fence: str
 
 
 class _TimelineLinkRequired(TypedDict):
