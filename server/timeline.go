@@ -42,9 +42,9 @@ func (c *call) getTimeline() {
 	c.send(http.StatusOK, j, read.at)
 }
 
-// writeTimeline writes the members of an api.Timeline but for its times and its stamp; linked: with the links of each
-// bar.
-func writeTimeline(j *jsonOut, t *timeline.Timeline, linked bool) {
+// writeTimeline writes the members of an api.Timeline but for its times and its stamp; ended: of one with
+// ended=true, which has the links of each bar.
+func writeTimeline(j *jsonOut, t *timeline.Timeline, ended bool) {
 	j.openArray("lanes")
 	for _, agent := range t.Lanes {
 		j.text("", agent)
@@ -52,7 +52,7 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline, linked bool) {
 	j.closeArray()
 	j.openArray("bars")
 	for i := range t.Bars {
-		writeBar(j, &t.Bars[i], linked)
+		writeBar(j, &t.Bars[i], ended)
 	}
 	j.closeArray()
 	j.openArray("tasks")
@@ -70,6 +70,9 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline, linked bool) {
 		if m.Fence != 0 {
 			j.decimal("fence", uint64(m.Fence))
 		}
+		if m.Holder != nil {
+			writeTimelineLease(j, m.Holder)
+		}
 		j.timestamp("time", time.Unix(0, int64(m.Time)))
 		j.decimal("index", uint64(m.Index))
 		j.text("text", m.Text)
@@ -85,7 +88,11 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline, linked bool) {
 		j.close()
 	}
 	j.closeArray()
-	j.int("more_bars", int64(t.MoreBars+t.MoreOpen))
+	more := t.MoreBars
+	if !ended {
+		more += t.MoreOpen // at their ends these are complete
+	}
+	j.int("more_bars", int64(more))
 	j.int("more_tasks", int64(t.MoreTasks))
 	j.int("more_marks", int64(t.MoreMarks))
 }
@@ -117,6 +124,7 @@ func writeBar(j *jsonOut, b *timeline.Bar, linked bool) {
 		j.str("task", b.Task.String())
 	}
 	j.count("attempt", uint64(b.Attempt))
+	j.said("queue", b.Queue)
 	if b.Index != 0 {
 		j.decimal("index", uint64(b.Index))
 	}
@@ -129,16 +137,24 @@ func writeBar(j *jsonOut, b *timeline.Bar, linked bool) {
 			t := &b.Links[i]
 			j.open("")
 			j.str("kind", t.Kind)
-			j.str("lease", t.Lease)
 			j.decimal("fence", uint64(t.Fence))
-			if t.TraceID != "" {
-				j.str("trace_id", t.TraceID)
-			}
+			writeTimelineLease(j, t)
 			j.close()
 		}
 		j.closeArray()
 	}
 	j.close()
+}
+
+// writeTimelineLease writes which lease a hold was of.
+func writeTimelineLease(j *jsonOut, t *timeline.Target) {
+	j.str("lease", t.Lease)
+	if t.TraceID != "" {
+		j.str("trace_id", t.TraceID)
+	}
+	if !t.Task.IsZero() {
+		j.str("task", t.Task.String())
+	}
 }
 
 func writeTimelineTask(j *jsonOut, t *timeline.Task) {

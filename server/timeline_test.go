@@ -17,19 +17,28 @@ func tourTimeline(d *door) {
 	d.post("/v1/leases", `{"agent":"bars-two","on_conflict":"wait","claims":[{"key":"bars:1"}]}`).want(202)
 	pass(2 * time.Second)
 	d.post("/v1/leases/"+lease.str("lease.id")+"/release", `{}`).want(200)
-	d.post("/v1/fences/check", `{"key":"bars:1","fence":"`+lease.str("lease.fence")+`"}`).want(409, "fenced")
 	d.put("/v1/queues/bars", `{"backoff_ms":1000}`).want(200)
-	d.post("/v1/tasks", `{"queue":"bars","kind":"sum","agent":"boss","flow":"f","purpose":"p"}`).want(202)
+	d.post("/v1/tasks", `{"queue":"bars","kind":"sum","agent":"boss","flow":"f","purpose":"p","claims":[{"key":"bars:9"}]}`).want(202)
 	for _, how := range []string{"nack", "ack"} {
-		id := d.post("/v1/queues/bars/pull", `{"agent":"bars-three"}`).want(200).str("tasks.0.lease.id")
-		d.post("/v1/leases/"+id+"/"+how, `{}`).want(200)
+		pulled := d.post("/v1/queues/bars/pull", `{"agent":"bars-three"}`).want(200)
+		if how == "ack" {
+			d.post("/v1/leases", `{"agent":"bars-four","on_conflict":"wait","claims":[{"key":"bars:9"}]}`).want(202)
+		}
+		d.post("/v1/leases/"+pulled.str("tasks.0.lease.id")+"/"+how, `{}`).want(200)
 		pass(5 * time.Second)
+		if how == "ack" {
+			fence := pulled.str("tasks.0.lease.fence")
+			d.post("/v1/fences/check", `{"key":"bars:9","fence":"`+fence+`"}`).want(409, "fenced")
+		}
 	}
 	d.get("/v1/timeline?key=bars:1").want(200)
 	d.get("/v1/timeline?ended=true").want(200)
 	d.get("/v1/timeline?ended=1").want(400)
 	d.get("/v1/timeline?since=12h").want(200)
 	d.get("/v1/timeline?since=1h&until=1m&agent=bars-two").want(200)
+	d.post("/v1/fences/check", `{"key":"bars:1","fence":"`+lease.str("lease.fence")+`"}`).want(409, "fenced")
+	pass(time.Second)
+	d.get("/v1/timeline?key=bars:1").want(200)
 	d.get("/v1/timeline?since=1m&until=1h").want(400)
 	d.get("/v1/timeline?since=soon").want(400)
 	d.delete("/v1/sessions/" + first).want(200)

@@ -33,6 +33,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/state"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/task"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/top"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/trace"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/try"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/webhook"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/workspace"
@@ -118,7 +119,9 @@ durable line of waiters, and fencing tokens that refuse late writers.
 			account.New(a),
 		}},
 		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), webhook.New(a), credential.New(a)}},
-		{topicServers, []*cobra.Command{guard.New(a), mcp.New(a), inspect.NewHealth(a), journal.NewAdmin(a)}},
+		{topicServers, []*cobra.Command{
+			guard.New(a), mcp.New(a), trace.New(a), inspect.NewHealth(a), journal.NewAdmin(a),
+		}},
 		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
 		{topicTool, []*cobra.Command{contexts.New(a), newVersion(a), newOptions(a)}},
 	} {

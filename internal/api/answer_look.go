@@ -322,6 +322,8 @@ type TimelineBar struct {
 	Task TaskID `json:"task,omitempty"`
 	// The number of the attempt; left out if it began before the answer's part of the journal.
 	Attempt int `json:"attempt,omitempty" min:"1"`
+	// The queue of that task; left out if its submission is not in the answer's part of the journal.
+	Queue string `json:"queue,omitempty" text:"line"`
 	// With ended=true: the other ends of links, also of those that lead out of the answer.
 	Links []TimelineTarget `json:"links,omitempty"`
 	// The entry of the journal where it began; left out if that is not in the answer's part of the journal.
@@ -339,6 +341,8 @@ type TimelineTarget struct {
 	Fence interlock.Fence `json:"fence,string"`
 	// Of the traceparent of its request.
 	TraceID string `json:"trace_id,omitempty"`
+	// The task of an attempt.
+	Task TaskID `json:"task,omitempty"`
 }
 
 // TimelineTask is the time of a task from its submission to its end.
@@ -374,7 +378,13 @@ type TimelineMark struct {
 	Key   string `json:"key"`
 	// The fence that was refused.
 	Fence interlock.Fence `json:"fence,string,omitempty"`
-	Time  Time            `json:"time"`
+	// The public name of the lease that had it, if its hold is in the answer's part of the journal.
+	Lease string `json:"lease,omitempty"`
+	// Of the traceparent of that lease's request.
+	TraceID string `json:"trace_id,omitempty"`
+	// The task, if the lease was an attempt.
+	Task TaskID `json:"task,omitempty"`
+	Time Time   `json:"time"`
 	// The entry of the journal.
 	Index interlock.Index `json:"index,string"`
 	Text  string          `json:"text" text:"line"`

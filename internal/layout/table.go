@@ -336,6 +336,14 @@ var table = []rule{
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term", "golang.org/x/text/width"},
 	},
 	{
+		folder: "cmd/interlock/internal/trace",
+		local: []string{
+			"cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "internal/api", "internal/otlp",
+			"internal/spans", "internal/timeline",
+		},
+		remote: []string{"github.com/spf13/cobra"},
+	},
+	{
 		folder: "cmd/interlock/internal/view",
 		local:  []string{".", "cmd/interlock/internal/cli", "engine/record", "internal/api", "internal/prose"},
 		remote: []string{"github.com/spf13/cobra"},
@@ -477,6 +485,7 @@ var table = []rule{
 		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},
 		tests: true,
 	},
+	{folder: "internal/spans", local: []string{".", "internal/api"}},
 	{folder: "internal/timeline", local: []string{".", "engine/record"}},
 	{folder: "internal/trace"},
 }

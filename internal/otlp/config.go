@@ -3,13 +3,44 @@ package otlp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 )
 
-// ParseEndpoint checks the URL of a collector. Without a path it gets the one of metrics.
-func ParseEndpoint(text string) (string, error) {
+// The paths of a collector.
+const (
+	MetricsPath = "/v1/metrics"
+	TracesPath  = "/v1/traces"
+)
+
+// Environment reads the variables that OpenTelemetry has for headers and attributes. A variable about one signal,
+// METRICS or TRACES, comes before the one about everything. The resource has a service.name, too.
+func Environment(signal, version string) (headers http.Header, resource map[string]string, err error) {
+	headers = http.Header{}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_" + signal + "_HEADERS"} {
+		some, err := ParseHeaders(os.Getenv(name))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		maps.Copy(headers, some)
+	}
+	own, err := ParseResource(os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	resource = map[string]string{"service.name": "interlock", "service.version": version}
+	maps.Copy(resource, own)
+	if name := os.Getenv("OTEL_SERVICE_NAME"); name != "" {
+		resource["service.name"] = name
+	}
+	return headers, resource, nil
+}
+
+// ParseEndpoint checks the URL of a collector. Without a path it gets that one.
+func ParseEndpoint(text, path string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -20,7 +51,7 @@ func ParseEndpoint(text string) (string, error) {
 		return "", errors.New("a URL of a collector has no part behind #")
 	}
 	if u.Path == "" || u.Path == "/" {
-		u.Path = "/v1/metrics"
+		u.Path = path
 	}
 	return u.String(), nil
 }

@@ -19,7 +19,7 @@ func TestParseEndpoint(t *testing.T) {
 		{"", ""},
 		{"http://%zz", ""},
 	} {
-		if got, err := ParseEndpoint(tt.text); got != tt.want || (err == nil) != (tt.want != "") {
+		if got, err := ParseEndpoint(tt.text, MetricsPath); got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%q is %q, %v; want %q", tt.text, got, err, tt.want)
 		}
 	}

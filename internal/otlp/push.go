@@ -1,16 +1,10 @@
 package otlp
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,13 +41,10 @@ const answerTimeout = 10 * time.Second
 // lastTimeout bounds the push at the end, because the process waits for it.
 const lastTimeout = 2 * time.Second
 
-// answerBytes are read of an answer at most.
-const answerBytes = 64 << 10
-
 // Pusher pushes metrics. It is itself a gatherer, of how that went.
 type Pusher struct {
 	cfg      Config
-	client   http.Client
+	sender   *Sender
 	registry *prometheus.Registry
 	pushed   prometheus.Counter
 	failed   prometheus.Counter
@@ -64,8 +55,7 @@ type Pusher struct {
 // New makes a pusher, which does nothing before Run.
 func New(cfg Config) *Pusher {
 	p := &Pusher{cfg: cfg, registry: prometheus.NewRegistry(), started: time.Now()}
-	p.client.Transport = cfg.Transport
-	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	p.sender = NewSender(cfg.Endpoint, cfg.Headers, cfg.Version, cfg.Transport)
 	pushes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_otlp_pushes_total",
 		Help: "Pushes of metrics to the collector of OpenTelemetry, by outcome: pushed or failed.",
@@ -128,42 +118,9 @@ func (p *Pusher) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var body bytes.Buffer
-	packed := gzip.NewWriter(&body)
-	_, err = packed.Write(plain)
-	if err := errors.Join(err, packed.Close()); err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.cfg.Endpoint, &body)
+	body, err := p.sender.post(ctx, "application/x-protobuf", plain)
 	if err != nil {
 		return err
-	}
-	r.Header = p.cfg.Headers.Clone()
-	if r.Header == nil {
-		r.Header = http.Header{}
-	}
-	r.Header.Set("Content-Type", "application/x-protobuf")
-	r.Header.Set("Content-Encoding", "gzip")
-	r.Header.Set("User-Agent", "interlock/"+p.cfg.Version)
-	answer, err := p.client.Do(r)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the URL, which may have a key in it
-		}
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, answerBytes))
-	if err != nil {
-		return err
-	}
-	return accepted(answer.StatusCode, answer.Header.Get("Content-Type"), text)
-}
-
-// accepted returns what a collector's answer refuses.
-func accepted(status int, contentType string, body []byte) error {
-	if status/100 != 2 {
-		return fmt.Errorf("the collector answers %d %s: %.200s", status, http.StatusText(status), said(contentType, body))
 	}
 	var answer collector.ExportMetricsServiceResponse
 	if proto.Unmarshal(body, &answer) != nil {
@@ -174,12 +131,4 @@ func accepted(status int, contentType string, body []byte) error {
 		return fmt.Errorf("the collector refuses %d data points: %.200s", part.GetRejectedDataPoints(), why)
 	}
 	return nil
-}
-
-// said is the text of an answer for the log.
-func said(contentType string, body []byte) string {
-	if strings.HasPrefix(contentType, "application/x-protobuf") {
-		return "(in protobuf)"
-	}
-	return invisible.Line(strings.ToValidUTF8(string(body), "?"))
 }

@@ -44,10 +44,16 @@ type target struct {
 	lease  id
 	fence  interlock.Fence
 	trace  string
+	task   interlock.TaskID
 }
 
 // target returns a hold as one that others are linked to.
-func (b *bar) target() target { return target{b.number, b.id, b.Fence, b.TraceID} }
+func (b *bar) target() target { return target{b.number, b.id, b.Fence, b.TraceID, b.Task} }
+
+// public returns a hold as results name it.
+func (t *target) public(kind string) Target {
+	return Target{Kind: kind, Lease: nameOf(t.lease.id), Fence: t.fence, TraceID: t.trace, Task: t.task}
+}
 
 // places calls yield with each place of a hold with a claim.
 func places(ns interlock.Namespace, key interlock.Key, yield func(place)) {
@@ -172,6 +178,25 @@ func (h *holds) blockers(b *bar) (list []target) {
 		})
 	}
 	return list
+}
+
+// find returns the hold with a fence that has a claim on a key, or on one above it.
+func (h *holds) find(ns interlock.Namespace, key interlock.Key, fence interlock.Fence) (t target, ok bool) {
+	meets(ns, key, func(p place) {
+		if l := h.open[p]; l != nil {
+			for e, looks := l.Front(), 0; e != nil && looks < looksAt; e, looks = e.Next(), looks+1 {
+				if b := e.Value.(*bar); b.Fence == fence {
+					t, ok = b.target(), true
+				}
+			}
+		}
+		for ends, k := h.endsAt(p), 0; ends != nil && k < endsPerPlace; k++ {
+			if ends[k].number != 0 && ends[k].fence == fence {
+				t, ok = ends[k].target, true
+			}
+		}
+	})
+	return t, ok
 }
 
 // with adds a hold once, up to MaxLinks.

@@ -112,6 +112,10 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 		}
 	}
 	if m, ok := markOf(index, ev); ok && r.filter.showsMark(&m) {
+		if t, found := r.holds.find(ev.Namespace, m.Key, m.Fence); m.Fence != 0 && found {
+			holder := t.public("")
+			m.Holder = &holder
+		}
 		if len(r.marks) == MaxMarks {
 			r.moreMarks++
 		} else {
@@ -159,6 +163,9 @@ func (r *Reducer) bar(ev *record.Event, at id, kind Kind) *bar {
 		b.Task, b.Attempt = ev.BaseID, int(ev.Generation)
 		if ev.Kind == record.Ended {
 			b.Task, b.Attempt = ev.ByID, 0
+		}
+		if t := r.tasks[id{ev.Namespace, b.Task}]; t != nil {
+			b.Queue = t.Queue
 		}
 	}
 	return b
@@ -382,7 +389,7 @@ func (r *Reducer) Timeline() *Timeline {
 		where[b.number] = i
 		b.Lease = nameOf(b.named)
 		for _, l := range b.links {
-			b.Links = append(b.Links, Target{l.kind, nameOf(l.to.lease.id), l.to.fence, l.to.trace})
+			b.Links = append(b.Links, l.to.public(l.kind))
 		}
 		t.Bars = append(t.Bars, b.Bar)
 		lane(b.Agent)

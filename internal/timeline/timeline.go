@@ -52,6 +52,7 @@ type Bar struct {
 	// Task and Attempt, from 1 on, are of an attempt; 0 if it began before the first event.
 	Task    interlock.TaskID
 	Attempt int
+	Queue   string // of that task, if its submission was seen
 	// Links are the holds that this bar is linked to, also those that are not in the result.
 	Links []Target
 	// Index is the entry where it began, 0 if that was before the first event; EndIndex the one where it ended.
@@ -68,7 +69,8 @@ type Target struct {
 	Kind    string
 	Lease   string
 	Fence   interlock.Fence
-	TraceID string // of that hold
+	TraceID string           // of that hold
+	Task    interlock.TaskID // of an attempt
 }
 
 // Task is the time from the submission of a task to its end.
@@ -94,6 +96,7 @@ type Mark struct {
 	Agent     string
 	Key       interlock.Key
 	Fence     interlock.Fence // of a refused check of a fence; 0 otherwise
+	Holder    *Target         // the hold that had the fence, if it was seen
 	Time      record.Time
 	Index     interlock.Index
 	Text      string // a sentence; names of agents in it are their own text

@@ -1157,6 +1157,8 @@ export interface TimelineBar {
   task?: TaskID;
   /** The number of the attempt; left out if it began before the answer's part of the journal. */
   attempt?: number;
+  /** The queue of that task; left out if its submission is not in the answer's part of the journal. */
+  queue?: string;
   /** With ended=true: the other ends of links, also of those that lead out of the answer. */
   links?: TimelineTarget[];
   /**
@@ -1177,6 +1179,8 @@ export interface TimelineTarget {
   fence: string;
   /** Of the traceparent of its request. */
   trace_id?: string;
+  /** The task of an attempt. */
+  task?: TaskID;
 }
 
 /** The time of a task from its submission to its end. */
@@ -1217,6 +1221,12 @@ export interface TimelineMark {
   key: string;
   /** The fence that was refused. */
   fence?: string;
+  /** The public name of the lease that had it, if its hold is in the answer's part of the journal. */
+  lease?: string;
+  /** Of the traceparent of that lease's request. */
+  trace_id?: string;
+  /** The task, if the lease was an attempt. */
+  task?: TaskID;
   time: Time;
   /** The entry of the journal. */
   index: string;

@@ -1141,6 +1141,8 @@ class TimelineBar(_TimelineBarRequired, _TimelineBarKeywords, total=False):
     task: TaskID
     # The number of the attempt; left out if it began before the answer's part of the journal.
     attempt: int
+    # The queue of that task; left out if its submission is not in the answer's part of the journal.
+    queue: str
     # With ended=true: the other ends of links, also of those that lead out of the answer.
     links: list[TimelineTarget]
     # The entry of the journal where it began; left out if that is not in the answer's part of the journal.
@@ -1161,6 +1163,8 @@ class _TimelineTargetRequired(TypedDict):
 class TimelineTarget(_TimelineTargetRequired, total=False):
     # Of the traceparent of its request.
     trace_id: str
+    # The task of an attempt.
+    task: TaskID
 
 
 class _TimelineTaskRequired(TypedDict):
@@ -1214,6 +1218,12 @@ class _TimelineMarkRequired(TypedDict):
 class TimelineMark(_TimelineMarkRequired, total=False):
     # The fence that was refused.
     fence: str
+    # The public name of the lease that had it, if its hold is in the answer's part of the journal.
+    lease: str
+    # Of the traceparent of that lease's request.
+    trace_id: str
+    # The task, if the lease was an attempt.
+    task: TaskID
 
 
 class _TimelineLinkRequired(TypedDict):

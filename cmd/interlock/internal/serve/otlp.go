@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	"maps"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -15,8 +13,7 @@ import (
 // leastOTLPInterval keeps a mistake from flooding a collector.
 const leastOTLPInterval = time.Second
 
-// checkOTLP makes sense of the flags and of the variables that OpenTelemetry has for them. A variable about metrics
-// alone comes before the one about everything.
+// checkOTLP makes sense of the flags and of the variables that OpenTelemetry has for them.
 func (c *serveConfig) checkOTLP() error {
 	if c.OTLPInterval < leastOTLPInterval {
 		return cli.Usagef("--otlp-interval %v: want at least %v", c.OTLPInterval, leastOTLPInterval)
@@ -24,29 +21,16 @@ func (c *serveConfig) checkOTLP() error {
 	if c.OTLPMetrics == "" {
 		return nil
 	}
-	endpoint, err := otlp.ParseEndpoint(c.OTLPMetrics)
+	endpoint, err := otlp.ParseEndpoint(c.OTLPMetrics, otlp.MetricsPath)
 	if err != nil {
 		return cli.Usagef("--otlp-metrics: %w", err)
 	}
-	headers := http.Header{}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"} {
-		some, err := otlp.ParseHeaders(os.Getenv(name))
-		if err != nil {
-			return cli.Usagef("%s: %w", name, err)
-		}
-		maps.Copy(headers, some)
-	}
-	resource, err := otlp.ParseResource(os.Getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	headers, resource, err := otlp.Environment("METRICS", cli.Version())
 	if err != nil {
-		return cli.Usagef("OTEL_RESOURCE_ATTRIBUTES: %w", err)
-	}
-	defaults := map[string]string{"service.name": "interlock", "service.version": cli.Version()}
-	maps.Copy(defaults, resource)
-	if name := os.Getenv("OTEL_SERVICE_NAME"); name != "" {
-		defaults["service.name"] = name
+		return cli.Usagef("%w", err)
 	}
 	c.otlp = &otlp.Config{
-		Endpoint: endpoint, Headers: headers, Every: c.OTLPInterval, Resource: defaults, Version: cli.Version(),
+		Endpoint: endpoint, Headers: headers, Every: c.OTLPInterval, Resource: resource, Version: cli.Version(),
 	}
 	return nil
 }
