@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,13 +180,13 @@ func newFigures() *figures {
 func (f *figures) event(ev *record.Event) {
 	switch ev.Kind {
 	case record.Granted:
-		f.wait.observe(ev.Claims, 0, 0)
+		f.wait.observe(ev, 0, 0)
 		f.tenants.waited(ev, 0)
 	case record.Admitted:
-		f.wait.observe(ev.Claims, 0, ev.Waited)
+		f.wait.observe(ev, 0, ev.Waited)
 		f.tenants.waited(ev, ev.Waited)
 	case record.Left:
-		f.wait.observe(ev.Claims, ev.Reason, ev.Waited)
+		f.wait.observe(ev, ev.Reason, ev.Waited)
 		f.tenants.waited(ev, ev.Waited)
 		if ev.Reason == record.ByDeadlock {
 			f.deadlocks.Inc()
@@ -202,7 +203,7 @@ func (f *figures) event(ev *record.Event) {
 	case record.Grace:
 		f.expiries[tierGrace].Inc()
 	case record.Ended:
-		f.hold.observe(ev.Claims, ev.Reason, ev.Held)
+		f.hold.observe(ev, ev.Reason, ev.Held)
 		f.tenants.held(ev)
 		switch ev.Reason {
 		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath:
@@ -218,11 +219,13 @@ type byModeAndReason struct {
 	known [interlock.Member + 1][]prometheus.Observer // by the reason
 }
 
-func (h *byModeAndReason) observe(claims []interlock.Claim, why record.Reason, d time.Duration) {
-	if len(claims) == 0 {
+// observe counts the time of an event's request. If the request came from a trace that its caller has sampled, the
+// trace is the exemplar of the bucket, which only a scrape in the format of OpenMetrics shows.
+func (h *byModeAndReason) observe(ev *record.Event, why record.Reason, d time.Duration) {
+	if len(ev.Claims) == 0 {
 		return // a declared wait is for no lease
 	}
-	mode := strongest(claims)
+	mode := strongest(ev.Claims)
 	known := &h.known[mode]
 	if int(why) >= len(*known) {
 		*known = append(*known, make([]prometheus.Observer, int(why)+1-len(*known))...)
@@ -236,7 +239,19 @@ func (h *byModeAndReason) observe(claims []interlock.Claim, why record.Reason, d
 		series = h.vec.WithLabelValues(mode.String(), outcome)
 		(*known)[why] = series
 	}
+	if trace := sampledTrace(ev.Trace); trace != "" {
+		series.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
+		return
+	}
 	series.Observe(d.Seconds())
+}
+
+// sampledTrace returns the trace id of a traceparent, if its caller keeps the trace.
+func sampledTrace(s string) string {
+	if s == "" || traceparent(s) == "" || !strings.ContainsRune("13579bdf", rune(s[54])) {
+		return ""
+	}
+	return s[3:35]
 }
 
 func (f *figures) acquired(eff *engine.Effect) {

@@ -17,7 +17,9 @@ import (
 // namespace, too.
 func (s *Server) showMetrics() (common, all http.Handler) {
 	show := func(tenants bool) http.Handler {
-		return promhttp.HandlerFor(s.gatherer(tenants), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+		return promhttp.HandlerFor(s.gatherer(tenants), promhttp.HandlerOpts{
+			MaxRequestsInFlight: 4, EnableOpenMetrics: true, // which has exemplars
+		})
 	}
 	return show(false), show(true)
 }

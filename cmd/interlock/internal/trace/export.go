@@ -46,8 +46,8 @@ func (e *export) run(ctx context.Context) error {
 	}
 	if err != nil {
 		if e.sent > 0 {
-			err = fmt.Errorf("%w; %d spans were exported before that, and the same command exports all of them again",
-				err, e.sent)
+			err = fmt.Errorf("%w; %s exported before that, and the same command exports all of them again",
+				err, cli.Count(e.sent, "span was", "spans were"))
 		}
 		return err
 	}
@@ -55,12 +55,14 @@ func (e *export) run(ctx context.Context) error {
 	if e.sender != nil {
 		where = " to " + cli.Clean(e.endpoint)
 	}
-	e.app.Complain("%d spans exported%s", e.sent, where)
+	e.app.Complain("exported %s%s", cli.Count(e.sent, "span", "spans"), where)
 	if e.leftOut > 0 {
-		e.app.Complain("%d spans are left out, because too much ended at the same moment: choose a key or an agent", e.leftOut)
+		e.app.Complain("%s left out, because too much ended at the same moment: choose a key or an agent",
+			cli.Count(e.leftOut, "span is", "spans are"))
 	}
 	if lost := e.unseen(); lost > 0 {
-		e.app.Complain("%d links lead to spans that are not among these: they ended earlier, or still go on", lost)
+		e.app.Complain("%s not among these, because what they lead to ended earlier, or still goes on",
+			cli.Count(lost, "target of a link is", "targets of links are"))
 	}
 	return nil
 }
