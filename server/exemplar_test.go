@@ -17,7 +17,9 @@ func TestExemplars(t *testing.T) {
 		for _, traceparent := range []string{
 			"00-" + second + "-b7ad6b7169203331-03", "00-2af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "nothing",
 		} {
-			d.post("/v1/leases", `{"on_conflict":"wait","claims":[{"key":"a","mode":"shared"}]}`, "Traceparent", traceparent).want(202)
+			d.post(
+				"/v1/leases", `{"on_conflict":"wait","claims":[{"key":"a","mode":"shared"}]}`, "Traceparent", traceparent,
+			).want(202)
 		}
 		pass(3 * time.Second)
 		d.post("/v1/leases/"+lease+"/release", `{}`).want(200)

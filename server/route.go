@@ -46,7 +46,9 @@ var aboutProcess = map[string]bool{
 var routes = []route{
 	{"/v1/status", []method{{"GET", (*call).getStatus, mayRead, nil}}},
 	{"/v1/overview", []method{{"GET", (*call).getOverview, mayRead, nil}}},
-	{"/v1/timeline", []method{{"GET", (*call).getTimeline, mayRead, []string{"since", "until", "agent", "key", "ended"}}}},
+	{"/v1/timeline", []method{{"GET", (*call).getTimeline, mayRead, []string{
+		"since", "until", "agent", "key", "ended",
+	}}}},
 	{"/v1/report", []method{{"GET", (*call).getReport, mayRead, []string{"since", "until"}}}},
 	{"/v1/at", []method{{"GET", (*call).getPast, mayRead, []string{"path", "index", "time"}}}},
 	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},

@@ -18,7 +18,8 @@ func tourTimeline(d *door) {
 	pass(2 * time.Second)
 	d.post("/v1/leases/"+lease.str("lease.id")+"/release", `{}`).want(200)
 	d.put("/v1/queues/bars", `{"backoff_ms":1000}`).want(200)
-	d.post("/v1/tasks", `{"queue":"bars","kind":"sum","agent":"boss","flow":"f","purpose":"p","claims":[{"key":"bars:9"}]}`).want(202)
+	const task = `{"queue":"bars","kind":"sum","agent":"boss","flow":"f","purpose":"p","claims":[{"key":"bars:9"}]}`
+	d.post("/v1/tasks", task).want(202)
 	for _, how := range []string{"nack", "ack"} {
 		pulled := d.post("/v1/queues/bars/pull", `{"agent":"bars-three"}`).want(200)
 		if how == "ack" {

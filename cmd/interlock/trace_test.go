@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Spans are the same from a server and from a copy of its journal, and a lease belongs to the trace of who asked.
+// Spans are the same from a server and from a copy of its journal, and a lease belongs to the trace of its caller.
 func TestTraceExport(t *testing.T) {
 	r := newRig(t)
 	r.env = append(r.env, "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")

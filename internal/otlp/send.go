@@ -20,7 +20,7 @@ import (
 // answerBytes are read of an answer at most.
 const answerBytes = 64 << 10
 
-// The tries of Traces, the pause after the first one, which doubles, and the longest pause that a collector may ask for.
+// The tries of Traces; the pause after the first one, which doubles; the longest pause that a collector may ask for.
 const (
 	traceTries    = 4
 	tracePause    = time.Second

@@ -13,9 +13,11 @@ import (
 	"time"
 )
 
+type answer = func(*http.Request) (*http.Response, error)
+
 // answers is a transport with an answer for each try; the last one stays.
 type answers struct {
-	list []func(*http.Request) (*http.Response, error)
+	list []answer
 	body []string
 	at   []time.Time
 }
@@ -31,7 +33,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.list[min(len(a.at), len(a.list))-1](r)
 }
 
-func status(code int, header http.Header, body string) func(*http.Request) (*http.Response, error) {
+func status(code int, header http.Header, body string) answer {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
 	}
@@ -43,32 +45,33 @@ func TestTraces(t *testing.T) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
+	ok := status(http.StatusOK, nil, "")
 	busy := status(http.StatusServiceUnavailable, http.Header{"Retry-After": {"20"}}, "busy")
 	for _, tt := range []struct {
 		name  string
-		list  []func(*http.Request) (*http.Response, error)
+		list  []answer
 		tries int
 		took  time.Duration
 		want  string // of the error
 	}{
-		{"accepted", []func(*http.Request) (*http.Response, error){status(200, nil, `{"partialSuccess":{}}`)}, 1, 0, ""},
-		{"a proxy's words", []func(*http.Request) (*http.Response, error){status(200, nil, "OK")}, 1, 0, ""},
-		{"none rejected", []func(*http.Request) (*http.Response, error){
+		{"accepted", []answer{status(200, nil, `{"partialSuccess":{}}`)}, 1, 0, ""},
+		{"a proxy's words", []answer{status(200, nil, "OK")}, 1, 0, ""},
+		{"none rejected", []answer{
 			status(200, nil, `{"partialSuccess":{"rejectedSpans":"0","errorMessage":"slow down"}}`),
 		}, 1, 0, ""},
-		{"some rejected", []func(*http.Request) (*http.Response, error){
+		{"some rejected", []answer{
 			status(200, nil, `{"partialSuccess":{"rejectedSpans":7}}`),
 		}, 1, 0, "7 spans are rejected"},
-		{"refused for good", []func(*http.Request) (*http.Response, error){
+		{"refused for good", []answer{
 			status(400, nil, "bad\x1b[0m body"),
 		}, 1, 0, "400 Bad Request: bad"},
-		{"a redirect", []func(*http.Request) (*http.Response, error){
+		{"a redirect", []answer{
 			status(307, http.Header{"Location": {"http://elsewhere/"}}, ""),
 		}, 1, 0, "307"},
-		{"down for a while", []func(*http.Request) (*http.Response, error){down, down, status(200, nil, "")}, 3, 3 * time.Second, ""},
-		{"down", []func(*http.Request) (*http.Response, error){down}, 4, 7 * time.Second, "connection refused"},
-		{"asks for a pause", []func(*http.Request) (*http.Response, error){busy, status(200, nil, "")}, 2, 20 * time.Second, ""},
-		{"hangs", []func(*http.Request) (*http.Response, error){hang, status(200, nil, "")}, 2, 11 * time.Second, ""},
+		{"down for a while", []answer{down, down, ok}, 3, 3 * time.Second, ""},
+		{"down", []answer{down}, 4, 7 * time.Second, "connection refused"},
+		{"asks for a pause", []answer{busy, ok}, 2, 20 * time.Second, ""},
+		{"hangs", []answer{hang, ok}, 2, 11 * time.Second, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,7 +99,7 @@ func TestTraces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		a := &answers{list: []func(*http.Request) (*http.Response, error){down}}
+		a := &answers{list: []answer{down}}
 		if err := NewSender("http://collector/", nil, "1", a).Traces(ctx, nil); err == nil || len(a.at) != 2 {
 			t.Errorf("%d tries, %v, although the caller has left", len(a.at), err)
 		}

@@ -20,8 +20,8 @@ type Resource struct {
 	Version    string // of the program
 }
 
-// Encode returns spans as one line of JSON with a line feed: an ExportTraceServiceRequest of OTLP. Its JSON differs from
-// that of protobuf: ids are hexadecimal, enums are numbers; 64-bit integers are strings in both.
+// Encode returns spans as one line of JSON with a line feed: an ExportTraceServiceRequest of OTLP. Its JSON differs
+// from that of protobuf: ids are hexadecimal, enums are numbers; 64-bit integers are strings in both.
 func (r *Resource) Encode(list []Span) ([]byte, error) {
 	encoded := make([]jsonSpan, 0, len(list))
 	for i := range list {

@@ -60,8 +60,9 @@ func TestEncode(t *testing.T) {
 	line := &api.Timeline{
 		Bars: []api.TimelineBar{
 			{
-				Kind: "wait", Agent: "support \"2\"\u2028<b>", Lease: "l-2", Claims: []api.Claim{{Key: "a:1", Mode: "exclusive"}},
-				From: noon, To: &later, Outcome: "deadlock", EndIndex: 9,
+				Kind: "wait", Agent: "support \"2\"\u2028<b>", Lease: "l-2",
+				Claims: []api.Claim{{Key: "a:1", Mode: "exclusive"}},
+				From:   noon, To: &later, Outcome: "deadlock", EndIndex: 9,
 				Links: []api.TimelineTarget{{Kind: "blocked_by", Lease: "l-1", Fence: 1<<63 - 1}},
 			},
 			{Kind: "hold", Lease: "l-3", Fence: 3, From: noon, Claims: []api.Claim{}},
@@ -71,7 +72,7 @@ func TestEncode(t *testing.T) {
 				ParentID: "b7ad6b7169203331",
 			},
 		},
-		Tasks: []api.TimelineTask{{Task: "q_1", Queue: "sums", From: noon, To: &later, Outcome: "dead", Claims: []api.Claim{}}},
+		Tasks: []api.TimelineTask{{Task: "q_1", Queue: "sums", From: noon, To: &later, Outcome: "dead"}},
 		Marks: []api.TimelineMark{
 			{Kind: "deadlock", Agent: "support \"2\"\u2028<b>", Index: 9, Time: later, Text: "Deadlock."},
 			{Kind: "stale_commit", Index: 10, Time: later, Key: "doc/1", Text: "commit was refused."},
@@ -97,7 +98,8 @@ func TestEncode(t *testing.T) {
 	wait, attempt, task, refused := list[0], list[1], list[2], list[3]
 	if wait.Name != "wait a" || wait.StartTimeUnixNano != uint64(noon.UnixNano()) ||
 		wait.EndTimeUnixNano != uint64(later.UnixNano()) || wait.Kind != 1 || wait.Status.Code != 2 ||
-		wait.Status.Message != "Deadlock." || len(wait.Events) != 1 || len(wait.Links) != 1 || len(wait.ParentSpanId) != 0 {
+		wait.Status.Message != "Deadlock." || len(wait.Events) != 1 || len(wait.Links) != 1 ||
+		len(wait.ParentSpanId) != 0 {
 		t.Errorf("the wait is %v", wait)
 	}
 	if id := holdID("l-1", 1<<63-1); string(wait.Links[0].SpanId) != string(id[:]) {

@@ -62,8 +62,9 @@ type Attribute struct {
 	Value any
 }
 
-// Of returns the spans of what has ended before a time, in the order of the timeline: bars, tasks, refusals. The
-// timeline is of the namespace, and one with ended=true, without which bars have no links.
+// Of returns the spans of bars and tasks that ended before a time, and of refusals before it, in the order of the
+// timeline: bars, tasks, refusals. The timeline is of the namespace, and one with ended=true, without which bars have
+// no links.
 func Of(namespace interlock.Namespace, t *api.Timeline, before time.Time) (list []Span) {
 	deadlocks := map[moment]*api.TimelineMark{}
 	for i := range t.Marks {
@@ -100,7 +101,7 @@ func Of(namespace interlock.Namespace, t *api.Timeline, before time.Time) (list 
 	return list
 }
 
-// moment is where an event stands in the journal, and whom it is about.
+// moment is where an event stands in the journal, with its agent.
 type moment struct {
 	index interlock.Index
 	agent string
@@ -173,7 +174,7 @@ func named(kind string, key api.Key) string {
 	return kind
 }
 
-// isFailure reports whether an outcome is one that somebody should look at.
+// isFailure reports whether an outcome is a bad one.
 func isFailure(outcome string) bool {
 	switch outcome {
 	case "granted", "released", "converted", "parked", "resumed", "session_closed", "question", "left", "target_ended",

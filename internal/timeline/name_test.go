@@ -49,7 +49,9 @@ func history() events {
 		ev.Fence, ev.ByID, ev.Held, ev.Reason = 26, task, 2*time.Second, record.ByNack
 	})
 	add(event(record.AttemptFailed, 8, 0), func(ev *record.Event) { about(ev); ev.Op = uint8(interlock.TaskScheduled) })
-	add(event(record.Parked, 9, 2, "a:1"), func(ev *record.Event) { ev.Fence, ev.Held, ev.Freed = 2, 4*time.Second, true })
+	add(event(record.Parked, 9, 2, "a:1"), func(ev *record.Event) {
+		ev.Fence, ev.Held, ev.Freed = 2, 4*time.Second, true
+	})
 	add(event(record.Admitted, 9, 3, "a:1"), func(ev *record.Event) { waited(3, 2)(ev); ev.Trace = parent })
 	add(event(record.Refused, 9, 9, "a:1"), func(ev *record.Event) { ev.Fence, ev.Code = 2, interlock.CodeFenced })
 	add(event(record.TaskDispatched, 10, 8, "t"), attempt)

@@ -45,7 +45,7 @@ type bar struct {
 	Bar
 	number int // from 1, in the order of the beginnings
 	id     id
-	named  [16]byte // whose public name it has
+	named  [16]byte // the lease that it has the public name of
 	links  []link
 	stands []stand // of a hold that goes on
 }

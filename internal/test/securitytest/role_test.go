@@ -255,7 +255,7 @@ var arguments = map[string]string{
 	"lease list": "", "agent list": "", "status": "",
 	"key list": "", "key get": "g:1", "lease get": "", "why": "g:1", "key waits": "", "key hot": "",
 	"at": "--index 1 waits", "top": "--frames 1", "report": "",
-	"log": "--from 1", "key contention": "",
+	"log": "--from 1", "trace export": "", "key contention": "",
 	"state get": "g:1", "state history": "g:1", "state list": "", "state version": "g:1",
 	"state watch": "g:1 --from 999999",
 	"effect get":  "{digest}", "effect list": "", "task list": "", "approval list": "", "approval get": "{task}",

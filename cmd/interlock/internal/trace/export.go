@@ -103,8 +103,10 @@ func (e *export) part(ctx context.Context, since, until time.Time) error {
 			return nil
 		}
 		if !end.After(since) {
-			return fmt.Errorf("the server gets no further than %s, because one moment has too much: continue with --since %s",
-				end.UTC().Format(time.RFC3339Nano), since.Add(time.Second).UTC().Format(time.RFC3339))
+			return fmt.Errorf(
+				"the server gets no further than %s, because one moment has too much: continue with --since %s",
+				end.UTC().Format(time.RFC3339Nano), since.Add(time.Second).UTC().Format(time.RFC3339),
+			)
 		}
 		since = end
 	}

@@ -57,7 +57,7 @@ func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// newApp returns one for a server with a history, with n bars of which some end at the same time.
+// newApp returns one for a server with a history of n bars. Three each end at the same time.
 func newApp(t *testing.T, n, entries int) (*cli.App, *history) {
 	t.Helper()
 	h := &history{t: t, entries: entries}
@@ -124,8 +124,8 @@ func fences(t *testing.T, lines string) map[string]int {
 	return seen
 }
 
-// However much there is, each span is exported once: an answer that is full is asked for in parts, one that ends early is
-// continued.
+// However much there is, each span is exported once: an answer that is full is asked for in parts, one that ends early
+// is continued.
 func TestParts(t *testing.T) {
 	for _, entries := range []int{1 << 20, 4001, 7} {
 		n := 3*timeline.MaxBars + 17
@@ -206,7 +206,8 @@ func TestCollector(t *testing.T) {
 	answer = func(w http.ResponseWriter) {
 		_, _ = io.WriteString(w, `{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}`)
 	}
-	if _, _, err = do(t, a, "--endpoint", collector.URL); err == nil || !strings.Contains(err.Error(), "3 spans are rejected: too old") {
+	_, _, err = do(t, a, "--endpoint", collector.URL)
+	if err == nil || !strings.Contains(err.Error(), "3 spans are rejected: too old") {
 		t.Errorf("%v", err)
 	}
 }

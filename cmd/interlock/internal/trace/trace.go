@@ -102,7 +102,8 @@ func moment(flag, text string) (time.Time, error) {
 	ago, err := cli.ParseDuration(text)
 	if err != nil {
 		return time.Time{}, cli.Usagef(
-			"--%s %s: want how long ago, such as 12h or 7d, or a time such as 2026-01-02T03:04:05Z", flag, cli.Clean(text),
+			"--%s %s: want how long ago, such as 12h or 7d, or a time such as 2026-01-02T03:04:05Z", flag,
+			cli.Clean(text),
 		)
 	}
 	return time.Now().Add(-ago).Truncate(time.Millisecond), nil
