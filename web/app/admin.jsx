@@ -60,6 +60,7 @@ export function Admin() {
           <Missing of={status} />
           {s && <Facts of={[
             ['Role', s.role], ['Version', s.version], ['Up', span(s.up_ms)], ['Newest entry', count(s.at.index)],
+            ['Epoch', count(s.at.epoch)],
           ]} />}
           {s && s.server && <Facts of={[
             ['Namespaces', count(s.server.namespaces)],

@@ -17,6 +17,7 @@ export const fresh = signal([]);
 export const notice = signal('');
 
 const keptEvents = 300;
+const mostMissed = 3000; // entries that are read again after the stream was away
 
 /** An answer that is not 2xx, in the words of the server. */
 export class Refusal extends Error {
@@ -141,8 +142,24 @@ export function useSlow(path, pace) {
 
 const channel = 'BroadcastChannel' in self ? new BroadcastChannel('interlock-events') : null;
 
+let leading = false; // this tab reads the stream
+
+/** Whose data this tab shows; '' without a login. Messages about that of others are not for it. */
+const whose = () => {
+  const c = caller.value;
+  return c && !c.needed ? [c.namespace, c.name, namespace.value].join('\n') : '';
+};
+
 function receive(message) {
-  if (message.namespace !== namespace.value) return;
+  if (message.login) { // another tab has logged in or out
+    recognise().catch(() => {});
+    return;
+  }
+  if (!whose() || message.whose !== whose()) return;
+  if (message.hello) { // a new tab asks how the stream is
+    if (leading && live.value) tell({ live: live.value, index: tick.value });
+    return;
+  }
   batch(() => {
     if (message.live && message.live !== live.value) {
       if (message.live === 'lost') notice.value = 'The connection broke off. Trying again.';
@@ -155,14 +172,20 @@ function receive(message) {
 }
 
 function tell(message) {
-  message.namespace = namespace.value;
+  message.whose = whose();
   receive(message);
   channel?.postMessage(message);
+}
+
+/** Asks the tab that reads the stream how it is. */
+function hello() {
+  if (!leading) channel?.postMessage({ hello: true, whose: whose() });
 }
 
 /** Keeps one stream of events for all tabs: the tab that has the lock reads it and tells the others. */
 export function follow() {
   if (channel) channel.onmessage = (e) => receive(e.data);
+  hello();
   const lead = () => stream();
   if (navigator.locks) navigator.locks.request('interlock-events ' + namespace.value, lead);
   else lead();
@@ -172,22 +195,31 @@ export function follow() {
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function stream() {
-  let from = 0;
+  leading = true;
+  let trimmed = false;
   for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
+    let from = trimmed ? 0 : tick.peek(); // what this tab or another one has read
+    const mine = whose();
+    const other = new AbortController();
+    const stop = caller.subscribe(() => { if (whose() !== mine) other.abort(); });
     try {
-      if (caller.value && caller.value.needed) throw new Error('no credential');
+      if (!mine) throw new Error('no credential');
       const status = await get('/v1/status');
-      from = Math.max(from, Number(status.at.index));
+      const newest = Number(status.at.index);
+      if (!from || from > newest || newest - from > mostMissed) from = newest;
       tell({ live: 'live', index: from });
       await read('/v1/events?from=' + (from + 1), (event) => {
         if (!event.index) return;
         from = Number(event.index);
         tell({ live: 'live', event, index: from });
-      });
+      }, other.signal);
       wait = 500;
-    } catch {
+      trimmed = false;
+    } catch (error) {
+      trimmed = error.status === 410;
       tell({ live: 'lost' });
     }
+    stop();
     await pause(wait);
   }
 }
@@ -244,15 +276,30 @@ export function useOverview() {
   return state;
 }
 
+let before = ''; // who was recognised the last time
+
 /** Finds out the caller: a server without credentials lets everyone do everything. */
 export async function recognise() {
   try {
     const who = await get('/ui/session');
-    caller.value = { needed: false, open: !who.name, ...who };
+    const now = [who.namespace, who.name].join('\n');
+    batch(() => {
+      if (now !== before) { fresh.value = []; tick.value = 0; } // what another caller was shown
+      caller.value = { needed: false, open: !who.name, ...who };
+    });
+    before = now;
+    hello();
   } catch (error) {
     if (error.status === 401) caller.value = { needed: true };
     else throw error;
   }
+}
+
+/** Logs in, or out with an empty secret, in all tabs. */
+export async function login(secret) {
+  await (secret ? change('POST', '/ui/session', { secret }) : change('DELETE', '/ui/session'));
+  channel?.postMessage({ login: true });
+  await recognise();
 }
 
 /** Whether the caller has one of some roles. */

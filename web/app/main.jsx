@@ -1,7 +1,7 @@
 // The dashboard: rail, views, keyboard. Every view is a URL.
 import { h, render, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { caller, change, follow, live, notice, recognise, tick } from './api.js';
+import { caller, follow, live, login, notice, recognise, tick } from './api.js';
 import { at, go, href, namespace, path, refine } from './route.js';
 import { Asked } from './ui.jsx';
 import { Now } from './now.jsx';
@@ -44,9 +44,8 @@ function Login() {
     e.preventDefault();
     const secret = new FormData(e.currentTarget).get('secret');
     try {
-      await change('POST', '/ui/session', { secret });
+      await login(secret);
       fail('');
-      await recognise();
     } catch (error) {
       fail(error.message);
     }
@@ -139,7 +138,7 @@ function Search() {
 function Rail({ theme, turn, help }) {
   const c = caller.value;
   const out = async () => {
-    await change('DELETE', '/ui/session').catch(() => {});
+    await login('').catch(() => {});
     caller.value = { needed: true };
   };
   return (

@@ -35,7 +35,7 @@ func (s *rig) crowd() {
 			s.Error(err)
 			return
 		}
-		r, err := http.NewRequest("POST", "http://"+s.addr+path, bytes.NewReader(text))
+		r, err := http.NewRequest("POST", s.base+path, bytes.NewReader(text))
 		if err != nil {
 			s.Error(err)
 			return

@@ -61,16 +61,30 @@ const (
 	stranger = "ilk_operator-of-beta"
 )
 
-// rig is a server with two tenants.
+// rig is a server with two tenants, or what stands before several.
 type rig struct {
 	*testing.T
-	dir, addr string
-	process   *exec.Cmd
+	dir     string
+	base    string // of the address in a browser, without a path
+	process *exec.Cmd
+	serve   []string // arguments
+	client  *http.Client
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s := &rig{T: t, dir: t.TempDir()}
+	s := bareRig(t)
+	addr := freeAddr(t)
+	s.base, s.serve = "http://"+addr, []string{"--data-dir", filepath.Join(s.dir, "data"), "--http", addr}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+// bareRig has the credentials, and no server.
+func bareRig(t *testing.T) *rig {
+	t.Helper()
+	s := &rig{T: t, dir: t.TempDir(), client: http.DefaultClient}
 	var lines strings.Builder
 	for _, c := range [][2]string{
 		{operator, "ops acme sha256:%x operator agent approver worker=*"},
@@ -83,33 +97,49 @@ func newRig(t *testing.T) *rig {
 	if err := os.WriteFile(filepath.Join(s.dir, "credentials"), []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// freeAddr is an address of this machine at which nothing listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.addr = l.Addr().String()
-	_ = l.Close()
-	s.start()
-	t.Cleanup(s.stop)
-	return s
+	defer l.Close()
+	return l.Addr().String()
 }
 
+// start starts the server, and waits until it is ready.
 func (s *rig) start() {
 	s.Helper()
-	s.process = exec.Command(
-		binary, "serve", "--data-dir", filepath.Join(s.dir, "data"), "--http", s.addr, "--grpc", "127.0.0.1:0",
-		"--credentials", filepath.Join(s.dir, "credentials"),
-	)
-	out, err := s.process.StderrPipe()
+	s.process = s.launch(s.serve...)
+	s.ready(s.base + "/readyz")
+}
+
+// launch starts a server.
+func (s *rig) launch(args ...string) *exec.Cmd {
+	s.Helper()
+	c := exec.Command(binary, append(
+		[]string{"serve", "--grpc", "127.0.0.1:0", "--credentials", filepath.Join(s.dir, "credentials")}, args...,
+	)...)
+	out, err := c.StderrPipe()
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.process.Start(); err != nil {
+	if err := c.Start(); err != nil {
 		s.Fatal(err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return c
+}
+
+// ready waits until a probe answers.
+func (s *rig) ready(probe string) {
+	s.Helper()
 	for begin := time.Now(); ; {
-		r, err := http.Get("http://" + s.addr + "/readyz")
+		r, err := s.client.Get(probe)
 		if err == nil {
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
@@ -135,7 +165,7 @@ func (s *rig) call(secret, method, path string, body any) (answer map[string]any
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, err := http.NewRequest(method, "http://"+s.addr+path, bytes.NewReader(text))
+	r, err := http.NewRequest(method, s.base+path, bytes.NewReader(text))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -144,7 +174,7 @@ func (s *rig) call(secret, method, path string, body any) (answer map[string]any
 	if method == "PUT" && strings.HasPrefix(path, "/v1/state/") {
 		r.Header.Set("If-None-Match", "*")
 	}
-	got, err := http.DefaultClient.Do(r)
+	got, err := s.client.Do(r)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -285,7 +315,7 @@ type browser struct {
 	complaints []string
 }
 
-func (s *rig) browse(t *testing.T) *browser {
+func (s *rig) browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is missing: make deps installs it")
@@ -296,11 +326,17 @@ func (s *rig) browse(t *testing.T) *browser {
 	)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(options, flags...)...)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
-	t.Cleanup(cancel)
-	b := &browser{T: t, ctx: ctx, s: s}
+	return (&browser{T: t, ctx: ctx, s: s}).tab(chromedp.WithErrorf(func(string, ...any) {}))
+}
+
+// tab opens another tab, which shares the cookies.
+func (b *browser) tab(options ...chromedp.ContextOption) *browser {
+	b.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx, options...)
+	b.Cleanup(cancel)
+	b = &browser{T: b.T, ctx: ctx, s: b.s}
 	chromedp.ListenTarget(ctx, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
@@ -381,7 +417,7 @@ func (b *browser) is(expression string) (yes bool) {
 // open goes to a view.
 func (b *browser) open(view string) {
 	b.Helper()
-	b.run("opening "+view, chromedp.Navigate("http://"+b.s.addr+"/ui/"+view))
+	b.run("opening "+view, chromedp.Navigate(b.s.base+"/ui/"+view))
 }
 
 func (b *browser) logIn(secret string) {
