@@ -191,7 +191,7 @@ deploy: bin/suite ## Check the Helm chart and the manifests: lint, the API's typ
 	@go -C deploy test -json $(QUICK) -count=1 -timeout=5m ./... | bin/suite -o dist/suites/deploy.json deploy
 
 .PHONY: browser
-browser: bin/suite ## Open the dashboard in Chromium: each page, login, actions, keyboard, hostile names, two tenants, a restart.
+browser: bin/suite ## Open the dashboard in Chromium: each page, also beside 100,000 keys, login, TLS, tabs, actions, keyboard, hostile names, two tenants, a restart, a fail-over.
 	@go -C web/browsertest vet .
 	@go -C web/browsertest test -json $(QUICK) -count=1 -timeout=5m -parallel 3 . | bin/suite -o dist/suites/browser.json browser
 
@@ -235,7 +235,7 @@ bench: ## Run the benchmarks for BENCH_TIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCH_TIME) ./...
 
 .PHONY: viewers
-viewers: build ## Measure the cost of 50 viewers of the dashboard beside 1,000 and 1,000,000 leases, in some ten minutes.
+viewers: build ## Measure the cost of 50 viewers of the dashboard beside 1,000 and 1,000,000 leases, in some twenty minutes.
 	bin/interlock bench viewers --duration 60s
 
 .PHONY: peers

@@ -15,7 +15,7 @@ import (
 
 const (
 	defaultViewers = 50
-	viewerPairs    = 5                      // of measurements without and with viewers, for cycles
+	viewerPairs    = 5                      // of measurements without and with viewers
 	changeEvery    = 250 * time.Millisecond // so often that each picture differs from the one before
 )
 
@@ -24,10 +24,11 @@ var viewersScenario = Scenario{
 	Short: "what browsers that watch the dashboard cost",
 	About: "Leases are held in one namespace, and a hundredth as many agents wait, in lines of 1,000. Then " +
 		"viewers follow GET /v1/overview as the pages of the dashboard do, each on a connection of its " +
-		"own. The server's processor time with viewers, less that without, is measured at rest, and while" +
-		" one agent acquires and releases a key four times a second, which makes pictures come at their " +
-		"fastest. Then agents acquire and release keys of their own as in cycle, without and with viewers" +
-		" by turns, five times each: ratio is the median of the cycles with viewers to those without.",
+		"own. All is measured without and with viewers by turns, five times each, and the median taken: " +
+		"the server's processor time at rest and while one agent acquires and releases a key four times a" +
+		" second, so that pictures come at their fastest, as what viewers add to one core; then cycles of" +
+		" agents with a key of their own as in cycle, as the ratio of those with viewers to those " +
+		"without.",
 	Transports: []Transport{Stream},
 	Tall:       true,
 	cases: func(cfg Config, targets []Target) (cases []Case, err error) {
@@ -104,28 +105,34 @@ func (w viewerLoad) measure(
 	ctx context.Context, site Site, stage Stage, one Agent, agents []Agent,
 ) (values []Value, err error) {
 	for _, what := range []string{"at rest", "with changes"} {
-		var costs [2]float64
-		for i, viewers := range []int{0, w.viewers} {
-			alone := context.WithoutCancel(ctx)
-			changing, stop := context.WithCancel(ctx)
-			changes := make(chan error, 1)
-			if what == "at rest" {
-				changes <- nil
-			} else {
-				go func() { changes <- disturb(changing, alone, one) }()
+		var alone, more, pictures []float64
+		for pair := range viewerPairs {
+			var costs [2]float64
+			for i := range 2 {
+				on := (pair + i) % 2
+				disturbed, stop := context.WithCancel(ctx)
+				ended := make(chan error, 1)
+				if what == "at rest" {
+					ended <- nil
+				} else {
+					go func() { ended <- disturb(disturbed, ctx, one) }()
+				}
+				var seen float64
+				costs[on], seen, err = w.cost(ctx, site, stage, on*w.viewers)
+				stop()
+				if err = errors.Join(err, <-ended); err != nil {
+					return nil, err
+				}
+				if on == 1 {
+					pictures = append(pictures, seen)
+				}
 			}
-			var seen Value
-			costs[i], seen, err = w.cost(ctx, site, stage, viewers)
-			stop()
-			if err = errors.Join(err, <-changes); err != nil {
-				return nil, err
-			}
-			if i == 1 {
-				values = append(values, share("viewers' CPU "+what, costs[1]-costs[0], 1),
-					share("server CPU "+what+" without", costs[0], 1), seen)
-				values[len(values)-1].Name += " " + what
-			}
+			alone, more = append(alone, 100*costs[0]), append(more, 100*(costs[1]-costs[0]))
 		}
+		values = append(
+			values, centre("viewers' CPU "+what, Percent, more), centre("server CPU "+what, Percent, alone),
+			centre("pictures "+what, PerSecond, pictures),
+		)
 	}
 	return w.compare(ctx, stage, agents, values)
 }
@@ -145,32 +152,33 @@ func disturb(ctx, alone context.Context, a Agent) error {
 // cost is the server's processor time as a share of one core, and the pictures a second of each viewer.
 func (w viewerLoad) cost(
 	ctx context.Context, site Site, stage Stage, viewers int,
-) (cpu float64, seen Value, err error) {
+) (cpu, pictures float64, err error) {
 	if _, err = calm(ctx, site); err != nil {
-		return 0, seen, err
+		return 0, 0, err
 	}
 	a, err := stage.Audience(ctx, viewers)
 	if err != nil {
-		return 0, seen, err
+		return 0, 0, err
 	}
-	leave := sync.OnceValues(func() (int, error) { n, _, err := a.Leave(); return n, err })
-	defer func() { _, _ = leave() }()
 	before, err := site.Usage(ctx)
-	if err != nil {
-		return 0, seen, err
-	}
 	began := time.Now()
-	if err := pause(ctx, w.duration); err != nil {
-		return 0, seen, err
+	if err == nil {
+		err = pause(ctx, w.duration/viewerPairs)
 	}
-	after, err := site.Usage(ctx)
-	if err != nil {
-		return 0, seen, err
+	after := Usage{}
+	if err == nil {
+		after, err = site.Usage(ctx)
 	}
-	elapsed := time.Since(began)
-	pictures, err := leave()
-	seen = rate("pictures", pictures/max(viewers, 1), elapsed)
-	return (after.CPU - before.CPU).Seconds() / elapsed.Seconds(), seen, err
+	elapsed := time.Since(began).Seconds()
+	n, _, gone := a.Leave()
+	return (after.CPU - before.CPU).Seconds() / elapsed, float64(n) / float64(max(viewers, 1)) / elapsed,
+		errors.Join(err, gone)
+}
+
+// centre is the median of measurements, which it sorts.
+func centre(name string, unit Unit, list []float64) Value {
+	slices.Sort(list)
+	return Value{name, unit, median(list)}
 }
 
 // compare measures cycles without and with viewers by turns, each pair beginning with the other one.
@@ -200,13 +208,9 @@ func (w viewerLoad) compare(ctx context.Context, stage Stage, agents []Agent, va
 		with, without = append(with, rates[1]), append(without, rates[0])
 		ratios = append(ratios, rates[1]/rates[0])
 	}
-	middle := func(name string, unit Unit, list []float64) Value {
-		slices.Sort(list)
-		return Value{name, unit, median(list)}
-	}
 	return append(
-		values, middle("cycles without", PerSecond, without), middle("cycles with", PerSecond, with),
-		middle("ratio", Plain, ratios), Value{"least ratio", Plain, ratios[0]},
+		values, centre("cycles without", PerSecond, without), centre("cycles with", PerSecond, with),
+		centre("ratio", Plain, ratios), Value{"least ratio", Plain, ratios[0]},
 		Value{"largest ratio", Plain, ratios[len(ratios)-1]},
 		Value{"picture", Bytes, float64(sent) / float64(max(pictures, 1))},
 	), nil
