@@ -145,6 +145,9 @@ func TestCrowd(t *testing.T) {
 	}
 	b.open("keys")
 	b.shows("200 keys, and more.")
+	if high := b.figure(`document.querySelector('.virtual').scrollHeight`); high < 200*32 {
+		t.Errorf("200 rows are %.0f pixels high, so they cannot be scrolled through", high)
+	}
 	b.until(`(() => {
 		document.querySelector('.virtual').scrollTo(0, 1e9);
 		return document.body.innerText.includes('600 keys, and more.');
