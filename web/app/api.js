@@ -200,7 +200,7 @@ async function stream() {
   for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
     let from = trimmed ? 0 : tick.peek(); // what this tab or another one has read
     const mine = whose();
-    const other = new AbortController();
+    const other = new AbortController(); // aborted when the caller is another one
     const stop = caller.subscribe(() => { if (whose() !== mine) other.abort(); });
     try {
       if (!mine) throw new Error('no credential');
@@ -219,8 +219,9 @@ async function stream() {
       trimmed = error.status === 410;
       tell({ live: 'lost' });
     }
+    if (other.signal.aborted) wait = 250;
+    else await Promise.race([pause(wait), new Promise((done) => other.signal.addEventListener('abort', done))]);
     stop();
-    await pause(wait);
   }
 }
 
@@ -284,7 +285,7 @@ export async function recognise() {
     const who = await get('/ui/session');
     const now = [who.namespace, who.name].join('\n');
     batch(() => {
-      if (now !== before) { fresh.value = []; tick.value = 0; } // what another caller was shown
+      if (now !== before) { fresh.value = []; tick.value = 0; live.value = ''; } // what another caller was shown
       caller.value = { needed: false, open: !who.name, ...who };
     });
     before = now;

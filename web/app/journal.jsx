@@ -33,7 +33,8 @@ export function Journal() {
       (error) => { if (!gone) set({ events: [], error }); },
     );
     return () => { gone = true; };
-  }, [ready, agent, prefix, event, at.value]);
+    // Again when the stream has begun, which goes on from there.
+  }, [ready, tick.value > 0, agent, prefix, event, at.value]);
   const old = list.events || [];
   const top = old.length ? Number(old[0].index) : 0;
   const rows = [...(at.value ? [] : fresh.value.filter((e) => Number(e.index) > top && fits(e, query.value))), ...old]
