@@ -168,6 +168,15 @@ func TestAdvice(t *testing.T) {
 				h.take("billing", 0, claims(x, "account:1")).end(record.ByRelease, 40*time.Second)
 			}
 		}, ``},
+		{"sessions that died", func(h *history) {
+			for i := range 30 {
+				if l := h.take("billing", 0, claims(x, fmt.Sprint("account:", i))); i < 3 {
+					l.end(record.ByDeath, 10*time.Second)
+				} else {
+					l.end(record.ByRelease, 40*time.Second)
+				}
+			}
+		}, ``},
 		{"a ttl that is long enough", func(h *history) {
 			for i := range 30 {
 				if l := h.take("billing", 0, claims(x, "account:1")); i < 3 {

@@ -7,7 +7,7 @@ const forms = {
   granted: (e, k) => `takes ${k}${e.waited_ms ? ' after ' + span(e.waited_ms) : ''}`,
   queued: (e, k) => `waits for ${k}`,
   left: (e, k) => e.reason === 'deadlock' ? `is refused ${k}: a deadlock` : `leaves the line of ${k} (${e.reason})`,
-  ended: (e, k) => `gives up ${k || 'fence ' + e.fence} (${e.reason})`,
+  ended: (e, k) => `${lost.has(e.reason) ? 'loses' : 'gives up'} ${k || 'fence ' + e.fence} (${e.reason.replaceAll('_', ' ')})`,
   task_submitted: (e) => `submits a task to ${e.queue}`,
   task_dispatched: (e) => `starts attempt ${e.attempt} of a task`,
   task_attempt_failed: (e) => `fails at attempt ${e.attempt} (${e.outcome || e.reason})`,
