@@ -160,13 +160,15 @@ s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations
 	@go -C journal/oncejournal/s3test test -json -ldflags=-w -count=1 -timeout=8m . -failovers 2 -history 10s | bin/suite -o dist/suites/s3.json s3
 
 .PHONY: doors
-doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis; and our client in frameworks, Deno and Bun.
+doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis, the decoder of the OpenTelemetry collector; and our client in frameworks, Deno and Bun.
 	@scripts/door-tools.sh
 	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh doors
 	@scripts/python-tools.sh
 	@scripts/framework-tools.sh
-	@go test -json $(QUICK) -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors | bin/suite -o dist/suites/doors.json doors
+	@go -C internal/test/otlptest vet .
+	@{ go test -json $(QUICK) -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors; \
+	go -C internal/test/otlptest test -json $(QUICK) -count=1 -timeout=3m .; } | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
 PORTABLE := . ./client ./cmd/interlock/... ./cmd/interlock-hook ./guard/... ./journal/... ./proto ./server ./shard ./writer/...
