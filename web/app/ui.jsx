@@ -136,14 +136,14 @@ export function Table({ label, columns, rows, to, id, more, onEnd }) {
         <table class={columns.filter((c) => c.wide).length === 1 ? 'solo' : ''} aria-rowcount={rows.length + 1} onPointerOver={whole}>
           <thead><tr>{columns.map((c) => <th scope="col" class={c.right ? 'right' : ''}>{c.head}</th>)}</tr></thead>
           <tbody>
-            {first > 0 && <tr class="gap" aria-hidden="true"><td colSpan={columns.length} style={{ height: first * rowHeight + 'px' }} /></tr>}
+            {first > 0 && <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={first * rowHeight} /></tr>}
             {rows.slice(first, last).map((row, i) => (
               <tr key={id(row)} aria-rowindex={first + i + 2} data-to={to && to(row)}>
                 {columns.map((c) => <td class={(c.right ? 'right ' : '') + (c.wide ? 'widecell' : '')}>{c.cell(row)}</td>)}
               </tr>
             ))}
             {last < rows.length && (
-              <tr class="gap" aria-hidden="true"><td colSpan={columns.length} style={{ height: (rows.length - last) * rowHeight + 'px' }} /></tr>
+              <tr class="gap" aria-hidden="true"><td colSpan={columns.length} height={(rows.length - last) * rowHeight} /></tr>
             )}
           </tbody>
         </table>
