@@ -1,10 +1,10 @@
 // Keys: the list, and one key with its holders, line, history and actions.
 import { h, Fragment } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { get, lines, may, useGet } from './api.js';
+import { get, lines, may, useGet, useSlow } from './api.js';
 import { at, href, path, query, refine } from './route.js';
 import {
-  Act, AgentLink, Bar, Card, Empty, Head, KeyLink, Missing, Mono, StateOf, Table, Text, change, count, plural, span,
+  Act, AgentLink, Bar, Card, Empty, Head, KeyLink, Missing, Mono, State, StateOf, Table, Text, change, count, plural, span,
 } from './ui.jsx';
 import { sentence } from './event.js';
 
@@ -86,6 +86,39 @@ function Past({ name }) {
   );
 }
 
+const shown = 50; // entries of the log of a mailbox
+
+/** The log of a key that a single writer decides about: messages, decisions and states, newest first. */
+function Mailbox({ name, pattern }) {
+  const writers = useGet(at.value ? '' : '/v1/writers', 60000);
+  const writer = writers.data && writers.data.writers.find((w) => w.name === pattern);
+  const log = useSlow(writer ? '/v1/mailbox/' + encodeURIComponent(name) + '/log?limit=1024' : '', 10000);
+  if (!writer) return null;
+  const entries = (log.data && log.data.entries.slice(-shown).reverse()) || [];
+  const json = (of) => (of === undefined ? '' : JSON.stringify(of).slice(0, 200));
+  return (
+    <Card title="Mailbox" aside={<>the writer is the queue <a href={href('work', '', { queue: writer.queue })}><Text>{writer.queue}</Text></a></>} wide>
+      <Missing of={log} />
+      {log.data && !entries.length && <Empty>No message to this key was decided yet. <code>interlock message send</code> sends one.</Empty>}
+      {entries.length > 0 && (
+        <Table
+          label="Messages" rows={entries} id={(e) => e.seq} more={log.data.entries.length > shown && plural(log.data.entries.length - shown, 'earlier message')}
+          columns={[
+            { head: '#', right: true, cell: (e) => e.seq },
+            { head: 'From', cell: (e) => <AgentLink of={e.agent || e.sender} /> },
+            { head: 'Message', wide: true, cell: (e) => <Text>{[e.kind, json(e.body)].filter(Boolean).join(' ')}</Text> },
+            { head: 'State', cell: (e) => <State is={e.state} kind={e.state === 'done' ? 'good' : e.state === 'dead' ? 'bad' : 'off'} /> },
+            { head: 'Reply', wide: true, cell: (e) => <Text>{e.reason || json(e.reply)}</Text> },
+            { head: 'Writer', cell: (e) => e.worker && <AgentLink of={e.worker} /> },
+            { head: 'Version', right: true, cell: (e) => (e.changed ? e.document.version : '') },
+            { head: 'Age', right: true, cell: (e) => span(e.age_ms) },
+          ]}
+        />
+      )}
+    </Card>
+  );
+}
+
 /** What a revocation ends: the lease with all its keys, and the attempt at a task that it may be. */
 function Fenced({ of, line, next, name }) {
   const q = new URLSearchParams({ limit: 200, prefix: of.key || name });
@@ -122,7 +155,7 @@ export function Key({ name }) {
     change('POST', '/v1/revocations', { key: holder.key || name, fence: holder.fence, reason }, once);
   return (
     <>
-      <Head title={name} json={address}><a class="quiet" href={href('keys')}>all keys</a></Head>
+      <Head title={name} json={address}><a href={href('keys')}>all keys</a><a href={href('agents', '', { key: name })}>timeline</a></Head>
       <Missing of={view} />
       {why.data && <p class="verdict"><Text of="span">{why.data.text}</Text></p>}
       {key && (
@@ -174,6 +207,7 @@ export function Key({ name }) {
           {key.notes.length > 0 && (
             <Card title="Notes">{key.notes.map((n) => <blockquote><Text of="span">{n.text || n.note}</Text> <span class="quiet"><Text>{n.agent}</Text></span></blockquote>)}</Card>
           )}
+          {key.pattern && <Mailbox name={name} pattern={key.pattern} />}
           <Card title="What happened" aside={key.pattern && <>pattern <Mono>{key.pattern}</Mono></>} wide><Past name={name} /></Card>
         </div>
       )}

@@ -264,7 +264,7 @@ const Patterns = () => (
 );
 
 export function Legend({ layout }) {
-  const present = [...new Set(layout.lanes.flatMap((l) => l.marks).map((m) => m.kind))].sort();
+  const present = useMemo(() => [...new Set(layout.lanes.flatMap((l) => l.marks).map((m) => m.kind))].sort(), [layout]);
   return (
     <ul class="legend" aria-label="Legend">
       {Object.entries(kinds).map(([kind, text]) => (

@@ -189,6 +189,15 @@ func TestWork(t *testing.T) {
 	} {
 		b.shows(text)
 	}
+	b.open("keys/ledger%3A1")
+	b.shows("No message to this key was decided yet")
+	s.call(operator, "POST", "/v1/mailbox/ledger:1", object{"kind": "credit", "body": hostileText, "agent": "support-2"})
+	s.settle(s.session(operator, "teller"), "ledger", object{"balance": 2000})
+	b.shows(`credit "\"><script>alert(2)</script>"`)
+	b.shows(`{"balance":2000}`)
+	b.accessible("a mailbox")
+	b.open("work")
+	b.shows(hostileKey)
 	if b.is(`/[\u202a-\u202e]/.test(document.body.innerText)`) {
 		t.Error("a document turns text around")
 	}

@@ -295,14 +295,26 @@ func (s *rig) merges() {
 // fail lets a worker fail at a task of mail, which dies of it.
 func (s *rig) fail(worker string) {
 	s.Helper()
-	pulled := s.call(operator, "POST", "/v1/queues/mail/pull", object{"session": worker, "max": 1})
+	s.call(operator, "POST", s.pull(worker, "mail")+"/nack", object{"reason": "the mailbox is full"})
+}
+
+// settle lets a worker do the next task of a queue.
+func (s *rig) settle(worker, queue string, result object) {
+	s.Helper()
+	s.call(operator, "POST", s.pull(worker, queue)+"/ack", object{"result": result})
+}
+
+// pull returns the path of the lease of the next task of a queue.
+func (s *rig) pull(worker, queue string) string {
+	s.Helper()
+	pulled := s.call(operator, "POST", "/v1/queues/"+queue+"/pull", object{"session": worker, "max": 1})
 	tasks, _ := pulled["tasks"].([]any)
 	if len(tasks) == 0 {
 		s.Fatalf("no task: %v", pulled)
 	}
 	task, _ := tasks[0].(object)
 	lease, _ := task["lease"].(object)
-	s.call(operator, "POST", fmt.Sprintf("/v1/leases/%v/nack", lease["id"]), object{"reason": "the mailbox is full"})
+	return fmt.Sprintf("/v1/leases/%v", lease["id"])
 }
 
 // browser is a browser of its own, with what its pages complained about.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -90,6 +91,22 @@ func TestTimeline(t *testing.T) {
 	b.run("the first bar", chromedp.Evaluate(`document.querySelector('.item[tabindex="0"]').focus()`, nil))
 	b.keys("gw")
 	b.until(`location.pathname === '/ui/waits'`, "the page of waits")
+
+	// Dragging chooses a time.
+	b.open("agents")
+	b.until(`document.querySelector('.item')`, "the timeline")
+	var x, y float64
+	b.run(
+		"the place", chromedp.Evaluate(`document.querySelector('.chart').getBoundingClientRect().x + 300`, &x),
+		chromedp.Evaluate(`document.querySelector('.chart').getBoundingClientRect().y + 60`, &y),
+	)
+	b.run(
+		"a drag", chromedp.MouseEvent(input.MousePressed, x, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseMoved, x+200, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseMoved, x+300, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseReleased, x+300, y, chromedp.ButtonLeft),
+	)
+	b.until(`new URL(location).searchParams.get('until')`, "the time in the URL")
 
 	// The deadlock is a mark that leads to the waits just before it.
 	b.open("agents?key=" + "repo%3Aweb")
