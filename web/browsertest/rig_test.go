@@ -100,7 +100,7 @@ func bareRig(t *testing.T) *rig {
 	return s
 }
 
-// freeAddr is an address of this machine at which nothing listens.
+// freeAddr is an address of this machine that is free.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
