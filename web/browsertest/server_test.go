@@ -53,7 +53,7 @@ func TestTabs(t *testing.T) {
 	third.run("after the logout", chromedp.WaitVisible(`input[name=secret]`))
 	second.run("after the logout in another tab", chromedp.WaitVisible(`input[name=secret]`))
 
-	// Another tenant in the same browser sees nothing of what the tabs have shown before.
+	// Another tenant in the same browser sees nothing that the tabs showed before.
 	third.run("the login", chromedp.SendKeys(`input[name=secret]`, stranger+"\r"))
 	second.shows("ops-beta")
 	for _, b := range []*browser{second, third} {
