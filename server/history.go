@@ -14,9 +14,10 @@ import (
 
 // history is a part of the journal that one call reads.
 type history struct {
-	since, until engine.Time   // until is 0 for now
-	lead         time.Duration // how much before since the reading begins
-	entries      int           // of the call's namespace, at most
+	since, until engine.Time            // until is 0 for now
+	lead         time.Duration          // how much before since the reading begins
+	entries      int                    // of the call's namespace, at most
+	full         func(engine.Time) bool // whether the reading ends before an event of a time; nil: never
 }
 
 // historyRead is how far a call has read.
@@ -99,7 +100,7 @@ func (c *call) visit(
 				if h.until > 0 && ev.Namespace != "" && ev.At >= h.until {
 					return errEnough
 				}
-				if entries >= h.entries {
+				if entries >= h.entries || h.full != nil && h.full(ev.At) {
 					read.end, read.more = min(read.end, ev.At), true
 					return errEnough
 				}

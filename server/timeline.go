@@ -29,7 +29,7 @@ func (c *call) getTimeline() {
 	reducer := timeline.New(timeline.Filter{
 		From: since, To: until, Agent: c.query.Get("agent"), Key: interlock.Key(c.query.Get("key")), Ended: ended,
 	})
-	h := history{since: since, until: until, lead: timelineLead, entries: timelineEntries}
+	h := history{since: since, until: until, lead: timelineLead, entries: timelineEntries, full: reducer.Full}
 	read, ok := c.readHistory(h, reducer.Add)
 	if !ok {
 		return

@@ -273,7 +273,7 @@ type Timeline struct {
 	Until Time `json:"until"`
 	// The agents of bars and marks, in the order in which they appear.
 	Lanes []string `json:"lanes" text:"line"`
-	// By their beginning; at most 5,000.
+	// By their beginning; at most 5,000. With ended=true 20,000, and those that end together with the last one.
 	Bars []TimelineBar `json:"bars"`
 	// By their submission, as far as that is in the answer's part of the journal; at most 1,000.
 	Tasks []TimelineTask `json:"tasks"`

@@ -339,7 +339,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/trace",
 		local: []string{
 			"cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "internal/api", "internal/otlp",
-			"internal/spans", "internal/timeline",
+			"internal/spans",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},

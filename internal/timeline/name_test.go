@@ -197,3 +197,41 @@ func TestContext(t *testing.T) {
 		t.Errorf("%+v", contextOf(parent))
 	}
 }
+
+// A reader that ends where a result is full, and begins again there, has each bar once, also those that end together.
+func TestFull(t *testing.T) {
+	const n = 2*MaxEnded + 100
+	var list events
+	for i := range n {
+		ev := event(record.Ended, 1, 1, "a")
+		ev.At += record.Time(i/300) * millisecond // 300 at a time
+		ev.ID = [16]byte{byte(i), byte(i >> 8), byte(i >> 16), 1}
+		list = append(list, ev)
+	}
+	seen, results := 0, 0
+	for since := record.Time(1); ; results++ {
+		r := New(Filter{From: since, Ended: true})
+		full := false
+		for i, ev := range list {
+			if full = r.Full(ev.At); full {
+				since = ev.At
+				break
+			}
+			r.Add(interlock.Index(i+1), ev)
+		}
+		line := r.Timeline()
+		seen += len(line.Bars)
+		if line.MoreBars > 0 {
+			t.Errorf("%d bars are left out", line.MoreBars)
+		}
+		if !full {
+			break
+		}
+	}
+	if seen != n || results != 1 {
+		t.Errorf("%d bars in %d results before the last one, want %d", seen, results, n)
+	}
+	if New(Filter{}).Full(second) {
+		t.Error("a result with what goes on is full")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"container/list"
 	"slices"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
@@ -21,6 +22,7 @@ type Reducer struct {
 	kept      shortestFirst
 	marks     []Mark
 	settled   []*task
+	newest    record.Time // end or mark that is kept
 	moreBars  int
 	moreMarks int
 	moreTasks int
@@ -116,10 +118,11 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 			holder := t.public("")
 			m.Holder = &holder
 		}
-		if len(r.marks) == MaxMarks {
+		if len(r.marks) == r.most(MaxMarks) {
 			r.moreMarks++
 		} else {
 			r.marks = append(r.marks, m)
+			r.newest = max(r.newest, m.Time)
 		}
 	}
 }
@@ -327,11 +330,34 @@ func (r *Reducer) keep(b *bar) {
 	if !r.filter.shows(b.From, b.To, b.Agent, b.Claims) {
 		return
 	}
-	if heap.Push(&r.kept, b); len(r.kept) > MaxBars {
+	most := MaxBars
+	if r.filter.Ended {
+		most = r.most(MaxEnded)
+	}
+	r.newest = max(r.newest, b.To)
+	if heap.Push(&r.kept, b); len(r.kept) > most {
 		heap.Pop(&r.kept)
 		r.moreBars++
 	}
 }
+
+// Full reports whether a result with Filter.Ended has no room for more, and all that it has ended in an earlier
+// millisecond than that of a time. Then another result can begin there, and nothing is left out.
+func (r *Reducer) Full(at record.Time) bool {
+	return r.filter.Ended && at/millisecond > r.newest/millisecond &&
+		(len(r.kept) >= MaxEnded || len(r.settled) >= MaxTasks || len(r.marks) >= MaxMarks)
+}
+
+// most is how many a result keeps of a kind. With Filter.Ended there is room for more, which ends together with the
+// last one.
+func (r *Reducer) most(usual int) int {
+	if r.filter.Ended {
+		return 2 * usual
+	}
+	return usual
+}
+
+const millisecond = record.Time(time.Millisecond)
 
 // shortestFirst is a heap. A bar that goes on is longer than any that has ended.
 type shortestFirst []*bar

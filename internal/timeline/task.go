@@ -59,10 +59,11 @@ func (r *Reducer) settle(t *task, index interlock.Index, at record.Time, outcome
 func (r *Reducer) keepTask(t *task) {
 	switch {
 	case !r.filter.shows(t.From, t.To, t.Agent, t.Claims):
-	case len(r.settled) == MaxTasks:
+	case len(r.settled) == r.most(MaxTasks):
 		r.moreTasks++
 	default:
 		r.settled = append(r.settled, t)
+		r.newest = max(r.newest, t.To)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // The bounds of a Reducer.
 const (
 	MaxBars  = 5_000   // in a result
+	MaxEnded = 20_000  // in one with Filter.Ended, and as many that end together with the last one; so with the others
 	MaxMarks = 1_000   // in a result
 	MaxTasks = 1_000   // in a result
 	MaxOpen  = 100_000 // leases and waits that go on at one moment; and as many tasks
@@ -132,7 +133,7 @@ type Filter struct {
 	Agent    string
 	Key      interlock.Key // and the keys below it
 	// Ended leaves out what goes on, and what ended before From or at To or later. So consecutive times have each bar
-	// and task once.
+	// and task once. When a result is full, Reducer.Full asks for an end.
 	Ended bool
 }
 

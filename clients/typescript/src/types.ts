@@ -1099,7 +1099,10 @@ export interface Timeline {
   until: Time;
   /** The agents of bars and marks, in the order in which they appear. */
   lanes: string[];
-  /** By their beginning; at most 5,000. */
+  /**
+   * By their beginning; at most 5,000. With ended=true 20,000, and those that end together with the
+   * last one.
+   */
   bars: TimelineBar[];
   /** By their submission, as far as that is in the answer's part of the journal; at most 1,000. */
   tasks: TimelineTask[];

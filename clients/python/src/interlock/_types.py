@@ -1080,7 +1080,7 @@ class Timeline(TypedDict):
     until: Time
     # The agents of bars and marks, in the order in which they appear.
     lanes: list[str]
-    # By their beginning; at most 5,000.
+    # By their beginning; at most 5,000. With ended=true 20,000, and those that end together with the last one.
     bars: list[TimelineBar]
     # By their submission, as far as that is in the answer's part of the journal; at most 1,000.
     tasks: list[TimelineTask]

@@ -11,15 +11,10 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/otlp"
 	"github.com/interlockdev/interlock/internal/spans"
-	"github.com/interlockdev/interlock/internal/timeline"
 )
 
-const (
-	// batch is how many spans a request to the collector, or a line, has.
-	batch = 512
-	// leastPart is the shortest time that is asked for. What does not fit into an answer about it is left out.
-	leastPart = 10 * time.Millisecond
-)
+// batch is how many spans a request to the collector, or a line, has.
+const batch = 512
 
 // export is one run of the command.
 type export struct {
@@ -77,44 +72,28 @@ func (e *export) unseen() (n int) {
 	return n
 }
 
-// part exports what ended within a time. If that does not fit into one answer, it asks for the halves.
+// part exports what ended within a time, answer by answer.
 func (e *export) part(ctx context.Context, since, until time.Time) error {
 	for {
 		t, err := e.ask(ctx, since, until)
 		if err != nil {
 			return err
 		}
-		end := t.Until
-		if left := t.MoreBars + t.MoreTasks + t.MoreMarks; left > 0 {
-			if half := end.Sub(since) / 2; half >= leastPart && isFull(t) {
-				middle := since.Add(half).Truncate(time.Millisecond)
-				if err := e.part(ctx, since, middle); err != nil {
-					return err
-				}
-				since = middle
-				continue
-			}
-			e.leftOut += left
-		}
-		if err := e.add(ctx, t, end); err != nil {
+		e.leftOut += t.MoreBars + t.MoreTasks + t.MoreMarks
+		if err := e.add(ctx, t, t.Until); err != nil {
 			return err
 		}
-		if !t.More || !until.IsZero() && !end.Before(until) {
+		if !t.More {
 			return nil
 		}
-		if !end.After(since) {
+		if !t.Until.After(since) {
 			return fmt.Errorf(
 				"the server gets no further than %s, because one moment has too much: continue with --since %s",
-				end.UTC().Format(time.RFC3339Nano), since.Add(time.Second).UTC().Format(time.RFC3339),
+				t.Until.UTC().Format(time.RFC3339Nano), since.Add(time.Second).UTC().Format(time.RFC3339),
 			)
 		}
-		since = end
+		since = t.Until
 	}
-}
-
-// isFull reports whether answers about shorter times would have more.
-func isFull(t *api.Timeline) bool {
-	return len(t.Bars) >= timeline.MaxBars || len(t.Tasks) >= timeline.MaxTasks || len(t.Marks) >= timeline.MaxMarks
 }
 
 // ask asks for the timeline of a time.

@@ -20,7 +20,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// history answers as a server with these bars does: at most MaxBars, and no further than some entries.
+// history answers as a server with these bars does: no more than MaxEnded of them but those of one moment, and no
+// further than some entries.
 type history struct {
 	t       *testing.T
 	bars    []api.TimelineBar // by their ends
@@ -44,11 +45,12 @@ func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if b.To.Before(since) || !b.To.Before(answer.Until) {
 			continue
 		}
-		if n == h.entries {
+		full := len(answer.Bars) >= timeline.MaxEnded
+		if n == h.entries || full && b.To.After(*answer.Bars[len(answer.Bars)-1].To) {
 			answer.Until, answer.More = *b.To, true
 			break
 		}
-		if n++; len(answer.Bars) == timeline.MaxBars {
+		if n++; len(answer.Bars) == 2*timeline.MaxEnded {
 			answer.MoreBars++
 		} else {
 			answer.Bars = append(answer.Bars, b)
@@ -124,11 +126,10 @@ func fences(t *testing.T, lines string) map[string]int {
 	return seen
 }
 
-// However much there is, each span is exported once: an answer that is full is asked for in parts, one that ends early
-// is continued.
+// However much there is, each span is exported once: what an answer has no room for is in the next one.
 func TestParts(t *testing.T) {
 	for _, entries := range []int{1 << 20, 4001, 7} {
-		n := 3*timeline.MaxBars + 17
+		n := timeline.MaxEnded + timeline.MaxEnded/2 + 17
 		if entries == 7 {
 			n = 400
 		}
@@ -155,12 +156,12 @@ func TestParts(t *testing.T) {
 
 // What does not fit, because it ends at one moment, is counted; a server that gets no further is reported.
 func TestTooMuch(t *testing.T) {
-	a, h := newApp(t, timeline.MaxBars+5, 1<<20)
+	a, h := newApp(t, 2*timeline.MaxEnded+5, 1<<20)
 	for i := range h.bars {
 		h.bars[i].To = h.bars[0].To
 	}
 	out, complaints, err := do(t, a)
-	if seen := fences(t, out); err != nil || len(seen) != timeline.MaxBars ||
+	if seen := fences(t, out); err != nil || len(seen) != 2*timeline.MaxEnded ||
 		!strings.Contains(complaints, "5 spans are left out") {
 		t.Errorf("%d spans, %v, %q", len(seen), err, complaints)
 	}
