@@ -76,7 +76,8 @@ var tenantAttacks = []attack{
 // volatile matches the parts in which two answers to the same request may differ.
 var volatile = regexp.MustCompile(
 	`whsec_[A-Za-z0-9+/=]+|` +
-		`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|s-[0-9a-f]{12}`,
+		`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|` +
+		`s-[0-9a-f]{12}|l-[0-9a-f]{24}`,
 )
 
 // plain is an answer without what is volatile, and with the names that were asked for
