@@ -184,6 +184,8 @@ function Question({ of }) {
     box.current.showModal();
   }, []);
   const close = () => box.current.close();
+  // The event comes later than the end of the dialog: another one may be open by then.
+  const closed = () => { if (asked.value === of) asked.value = null; };
   const submit = async (e) => {
     e.preventDefault();
     const form = new FormData(e.currentTarget);
@@ -198,7 +200,7 @@ function Question({ of }) {
     setBusy(false);
   };
   return (
-    <dialog ref={box} onClose={() => { asked.value = null; }} aria-label={title}>
+    <dialog ref={box} onClose={closed} aria-label={title}>
       <form onSubmit={submit}>
         <h2>{title}</h2>
         <div class="consequence">{consequence}</div>
