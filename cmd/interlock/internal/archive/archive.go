@@ -29,6 +29,16 @@ func Open(ctx context.Context, dir string) (http.RoundTripper, error) {
 	return transport{handler}, nil
 }
 
+// Use has the journal in a directory answer all calls of a command. Its errors are those of Open.
+func Use(ctx context.Context, a *cli.App, dir string) error {
+	from, err := Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	a.Wrap = func(http.RoundTripper) http.RoundTripper { return from }
+	return nil
+}
+
 // transport has a handler answer requests.
 type transport struct{ handler http.Handler }
 

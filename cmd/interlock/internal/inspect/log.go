@@ -106,11 +106,9 @@ for that, without a server.`,
 // writePerfetto writes the timeline of a server, or of the journal in a directory.
 func writePerfetto(ctx context.Context, a *cli.App, query url.Values, dir string) error {
 	if dir != "" {
-		from, err := archive.Open(ctx, dir)
-		if err != nil {
+		if err := archive.Use(ctx, a, dir); err != nil {
 			return err
 		}
-		a.Wrap = func(http.RoundTripper) http.RoundTripper { return from }
 	}
 	if key := query.Get("prefix"); key != "" {
 		query.Set("key", key)

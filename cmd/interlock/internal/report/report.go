@@ -61,11 +61,9 @@ Refused writes are in the journal only for keys with a pattern that records them
 				query.Set(flag, moment)
 			}
 			if dir != "" {
-				from, err := archive.Open(cmd.Context(), dir)
-				if err != nil {
+				if err := archive.Use(cmd.Context(), a, dir); err != nil {
 					return err
 				}
-				a.Wrap = func(http.RoundTripper) http.RoundTripper { return from }
 			}
 			var r api.Report
 			return a.Get(cmd.Context(), "/v1/report", query, &r, func() error {

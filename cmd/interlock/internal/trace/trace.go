@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -72,11 +71,9 @@ OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME count as OpenTelemetry has them.`
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			if dir != "" {
-				from, err := archive.Open(ctx, dir)
-				if err != nil {
+				if err := archive.Use(ctx, a, dir); err != nil {
 					return err
 				}
-				a.Wrap = func(http.RoundTripper) http.RoundTripper { return from }
 			}
 			return e.run(ctx)
 		},
