@@ -11,14 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DiskFree returns how many bytes of the disk of a folder this user may still write, and its size.
+// DiskFree returns how many bytes of the disk of a folder this user may still write, and how many that would be if the
+// disk were empty. As in df, what is reserved for others is in neither.
 func DiskFree(dir string) (free, total uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, err
 	}
 	size := uint64(s.Bsize)
-	return uint64(s.Bavail) * size, uint64(s.Blocks) * size, nil
+	free = uint64(s.Bavail)
+	return free * size, (uint64(s.Blocks) - uint64(s.Bfree) + free) * size, nil
 }
 
 func allocated(info fs.FileInfo) int64 {

@@ -40,14 +40,14 @@ func (r *rig) environment() []string {
 	return append(cleanEnvironment(), "INTERLOCK_URL=http://"+r.server.HTTP, "INTERLOCK_GRPC="+r.server.GRPC)
 }
 
-// cleanEnvironment is ours without what would configure a command.
+// cleanEnvironment is ours without what would configure a command. A full disk refuses no workspace.
 func cleanEnvironment() (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "INTERLOCK_") {
 			env = append(env, v)
 		}
 	}
-	return append(env, "INTERLOCK_CONFIG="+os.DevNull, "NO_COLOR=1", "TZ=UTC", "LC_ALL=C.UTF-8")
+	return append(env, "INTERLOCK_CONFIG="+os.DevNull, "INTERLOCK_MIN_FREE=0", "NO_COLOR=1", "TZ=UTC", "LC_ALL=C.UTF-8")
 }
 
 // restart starts the server again on the same addresses and journal.

@@ -75,7 +75,7 @@ func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'",
 func (q *queue) env(agent string) []string {
 	return append(append(
 		os.Environ(), "INTERLOCK_URL="+q.server, "INTERLOCK_GRPC="+q.streams, "INTERLOCK_AGENT="+agent,
-		"INTERLOCK_WORKSPACES="+filepath.Join(q.dir, "workspaces"),
+		"INTERLOCK_WORKSPACES="+filepath.Join(q.dir, "workspaces"), "INTERLOCK_MIN_FREE=0",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
 	), q.more...)
 }

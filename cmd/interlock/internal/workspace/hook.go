@@ -69,6 +69,7 @@ Exit codes: 0 done, else Claude Code makes no worktree; those of "interlock work
 	f.StringArrayVar(&c.o.Include, "include", nil, "a `file` or folder that git ignores, to be copied; may be repeated")
 	f.StringArrayVar(&c.o.Share, "share", nil, "a `folder` that git ignores, to be a link; may be repeated")
 	f.StringVar(&c.o.Target, "target", "", "the `branch` that the work is for (default: the one that is checked out)")
+	c.minFreeVar(cmd)
 	f.BoolVar(&install, "install", false, "write the hooks into the settings of Claude Code")
 	f.BoolVar(&uninstall, "uninstall", false, "remove them")
 	f.BoolVar(&user, "user", false, "the settings of the user, in place of those of the project")
@@ -82,7 +83,6 @@ func (c *creation) hook(ctx context.Context, in *hookInput) error {
 		c.o.Source, c.o.Repo = cmp.Or(in.Dir, "."), c.repo
 		c.o.Name = workspace.NameFrom(cmp.Or(in.Name, in.Other))
 		c.o.Agent = cmp.Or(in.Agent, c.o.Agent)
-		c.minFree = workspace.DefaultMinFree
 		w, err := c.create(ctx)
 		if err != nil {
 			return err

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/settings"
 	checkout "github.com/interlockdev/interlock/hook/place"
+	"github.com/interlockdev/interlock/workspace"
 )
 
 // hookCommand is how the handlers of ours begin.
@@ -48,6 +50,9 @@ func (c *creation) command(event string) string {
 		add("--target", c.o.Target)
 		add("--include", c.o.Include...)
 		add("--share", c.o.Share...)
+		if c.minFree != workspace.DefaultMinFree && os.Getenv(minFreeVariable) == "" { // the hook reads the variable
+			add("--min-free", strconv.Itoa(c.minFree))
+		}
 	}
 	return strings.Join(argv, " ")
 }

@@ -56,9 +56,6 @@ workspace; 69 no server answered, 77 not allowed, 79 the lease was lost, 2 wrong
 		Args: cli.OneArg("the workspace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.o.Name, c.o.Kind, c.o.Repo = args[0], workspace.Kind(c.kind.Value), c.repo
-			if c.minFree < 0 || c.minFree > 100 {
-				return cli.Usagef("--min-free %d: want a percentage from 0 to 100", c.minFree)
-			}
 			w, err := c.create(cmd.Context())
 			if err != nil {
 				return err
@@ -93,14 +90,26 @@ workspace; 69 no server answered, 77 not allowed, 79 the lease was lost, 2 wrong
 	)
 	f.StringVar(&c.o.Purpose, "purpose", "", "its purpose, for others to read, also in conflict markers")
 	cli.AgentVar(f, &c.o.Agent, "the agent's `name`")
-	f.IntVar(&c.minFree, "min-free", workspace.DefaultMinFree, "how many `percent` of the disk must be free")
+	c.minFreeVar(cmd)
 	c.db.define(cmd)
 	f.BoolVar(&c.export, "export", false, "print variables for a shell in place of the path")
 	return cmd
 }
 
+const minFreeVariable = "INTERLOCK_MIN_FREE"
+
+// minFreeVar defines the flag for the least free disk.
+func (c *creation) minFreeVar(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&c.minFree, "min-free", workspace.DefaultMinFree, "how many `percent` of the disk must be free")
+	cli.Bind(f, "min-free", minFreeVariable)
+}
+
 // create makes the workspace under its lease.
 func (c *creation) create(ctx context.Context) (w *workspace.Workspace, err error) {
+	if c.minFree < 0 || c.minFree > 100 {
+		return nil, cli.Usagef("--min-free %d: want a percentage from 0 to 100", c.minFree)
+	}
 	h, err := c.host()
 	if err != nil {
 		return nil, err
