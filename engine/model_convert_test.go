@@ -113,6 +113,8 @@ func (m *model) withHeld(head *engine.Head, id interlock.LeaseID, then func(*req
 			return refusalKey(interlock.CodeInGrace) // a part's grace is its member's
 		case r.phase == parked, r.phase == waiting:
 			return refusalKey(interlock.CodeParked)
+		case r.phase == offered && !r.lapse.mustBeDue(m.now): // its ttl begins when it is taken up
+			return then(r)
 		case r.phase == inGrace, r.hardEnd().mustBeDue(m.now) && r.ask.Grace > 0:
 			return refusalKey(interlock.CodeInGrace)
 		case r.hardEnd().mustBeDue(m.now):

@@ -132,6 +132,15 @@ func (g *rig) relocate() error {
 		if err := source.step(closes, ns, at, engine.Done); err != nil {
 			return err
 		}
+		for _, w := range s.SortedWebhooks() { // its cursor is where the log of the target begins
+			moved, k := *w, webhookOf{ns, w.Name}
+			moved.Cursor = interlock.Index(number)
+			s.Webhooks[w.Name] = &moved
+			if known, ok := g.m.webhooks[k]; ok {
+				known.Cursor = moved.Cursor
+				g.m.webhooks[k] = known
+			}
+		}
 		_, before, err := exported(old, ns, number)
 		if err != nil {
 			return err
@@ -141,7 +150,7 @@ func (g *rig) relocate() error {
 		}
 		opened := engine.EncodeEntry([]record.Event{{
 			Kind: record.NamespaceMoved, At: at, Namespace: ns, Op: uint8(record.MoveOpened), Generation: number,
-			OtherShard: 3,
+			OtherShard: 3, By: number,
 		}})
 		if err := target.e.Apply(opened); err != nil {
 			return err
