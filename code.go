@@ -54,6 +54,7 @@ const (
 	// Another request or holder blocks it.
 	CodeHeld        Code = "held"           // the key is held, and the request did not want to wait, or was a commit
 	CodeDeadlock    Code = "deadlock"       // waiting would never end: this request was the victim
+	CodeNoWaiter    Code = "no_waiter"      // no request waits for the lease that is to be yielded
 	CodeFenced      Code = "fenced"         // the fence is not that of a live lease on the key
 	CodeAtCapacity  Code = "at_capacity"    // all permits are taken, and the request did not want to wait
 	CodeTooManyRuns Code = "too_many_runs"  // as many runs as the caps allow, and none ended while the start waited

@@ -341,6 +341,18 @@ type Revoke struct {
 	Reason string          `fingerprint:"3"`
 }
 
+// RequestYield asks the holder of the lease with Fence that claims Key to yield to the first request in the
+// line of Key that the lease keeps from its keys: as Acquire.Preempt does, for a request that did not ask, whatever the
+// pattern's preempt policy. Nothing is taken from the holder. Answered by Done, also if that request has asked before;
+// or Refused: with CodeFenced when there is no such lease, CodeInGrace when it is about to end, CodeNoWaiter when no
+// request in the line waits for it.
+type RequestYield struct {
+	Head   `fingerprint:"37"`
+	Key    interlock.Key   `fingerprint:"1"`
+	Fence  interlock.Fence `fingerprint:"2"`
+	Reason string          `fingerprint:"3"`
+}
+
 // CheckFence asks whether a write under Fence to Key may go ahead: whether Fence
 // is that of a live lease (grace included) with an exclusive claim on Key or an
 // ancestor of it. A lease that only reads does not let its holder write. Done, or

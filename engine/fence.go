@@ -21,10 +21,7 @@ func (c *Revoke) decide(e *Engine) {
 	}
 	asked := c.Key
 	_, c.Key = e.PendingWork.NS.Fit(c.Key)
-	r := e.holderOf(c.Key, c.Fence, false)
-	if r == nil { // it may be older than the pattern that now defines the key's spelling
-		r = e.holderOf(asked, c.Fence, false)
-	}
+	r := e.leaseAt(c.Key, asked, c.Fence)
 	if r == nil {
 		r = e.PendingWork.NS.AwayWith(c.Fence, c.Key, asked)
 	}
@@ -46,6 +43,52 @@ func (c *Revoke) decide(e *Engine) {
 		e.lost(sess, r, lease)
 	}
 	e.reply(Done)
+}
+
+func (c *RequestYield) decide(e *Engine) {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
+	}); code != "" {
+		e.refuse(code, problem)
+		return
+	}
+	asked := c.Key
+	_, c.Key = e.PendingWork.NS.Fit(c.Key)
+	l := e.leaseAt(c.Key, asked, c.Fence)
+	if l == nil || l.Phase == store.Closed {
+		e.refuseFence(c.Key, c.Fence)
+		return
+	}
+	if l.Phase == store.InGrace {
+		e.refuse(
+			interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(l.Title()), message.Str(l.Reason.String())),
+		)
+		return
+	}
+	r := e.firstWaiterFor(l, c.Key)
+	if r == nil {
+		e.refuse(interlock.CodeNoWaiter, message.New(message.NoWaiter, message.Str(c.Key), message.Num(c.Fence)))
+		return
+	}
+	if !l.IsAskedBy(r) {
+		ev := e.yieldEvent(r, l)
+		ev.Actor, ev.Note = c.Actor, c.Reason
+		e.tag(ev, Done)
+		e.emit(ev)
+		if l.Asker() == r {
+			e.reportAsked(l)
+		}
+	}
+	e.reply(Done)
+}
+
+// leaseAt returns the lease with a fence that claims a key, or the key as it was asked for: the lease may be older than
+// the pattern that now defines the key's spelling.
+func (e *Engine) leaseAt(key, asked interlock.Key, fence interlock.Fence) *store.Request {
+	if r := e.holderOf(key, fence, false); r != nil {
+		return r
+	}
+	return e.holderOf(asked, fence, false)
 }
 
 func (c *CheckFence) decide(e *Engine) {

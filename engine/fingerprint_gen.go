@@ -214,6 +214,15 @@ func (c *Revoke) fingerprint() uint64 {
 	return uint64(p)
 }
 
+func (c *RequestYield) fingerprint() uint64 {
+	var p record.Fingerprint
+	p.Number(37)
+	p.Text(string(c.Key))
+	p.Number(uint64(c.Fence))
+	p.Text(c.Reason)
+	return uint64(p)
+}
+
 func (c *SetQueue) fingerprint() uint64 {
 	var p record.Fingerprint
 	p.Number(17)

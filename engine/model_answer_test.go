@@ -133,6 +133,8 @@ func (m *model) expect(cmd engine.Command) answer {
 			return refusalKey(interlock.CodeFenced)
 		}
 		return answer{outcome: engine.Done}
+	case *engine.RequestYield:
+		return m.expectRequestYield(c)
 	case *engine.CheckFence:
 		if r := m.leaseAt(c.Namespace, c.Fence, func(interlock.Claim) bool { return true }); r != nil && r.phase == offered {
 			return answer{} // that fence cannot be known yet

@@ -49,6 +49,19 @@ func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 		}
 		return nil
 	}
+	if c, ok := cmd.(*engine.RequestYield); ok {
+		switch {
+		case !m.mayBeYielded(c, lease) || !m.isBehind(by, lease):
+			return fmt.Errorf("%v does not wait for %v", by, lease)
+		case slices.ContainsFunc(m.plainlyBehind(c, lease), func(r *request) bool { return m.aheadOf(r, by) }):
+			return fmt.Errorf("%v is not the first that waits for %v", by, lease)
+		case slices.Contains(m.asks, yieldAsk{lease, by}):
+			return fmt.Errorf("%v has asked %v before", by, lease)
+		case ev.Priority != by.ask.Priority || ev.Purpose != by.ask.Purpose || ev.Note != c.Reason || ev.Actor != c.Actor:
+			return fmt.Errorf("it does not say who asks: %+v", ev)
+		}
+		return nil
+	}
 	id, _ := idOf(cmd)
 	switch {
 	case by.ask.ID != id && (by.since != m.now || by.since == 0) || by.ask.OnConflict != interlock.Preempt:
@@ -79,6 +92,54 @@ func (m *model) mustAsk(r *request) (list []*request) {
 		}
 	}
 	return list
+}
+
+// mayBeYielded reports whether c is about r.
+func (m *model) mayBeYielded(c *engine.RequestYield, r *request) bool {
+	return r.ns == c.Namespace && r.holds() && r.phase != closed && r.fence == c.Fence && slices.ContainsFunc(
+		r.claims, func(have interlock.Claim) bool {
+			return have.Key == m.spell(c.Namespace, c.Key) || have.Key == c.Key
+		},
+	)
+}
+
+// isBehind reports whether r waits where it meets a lease. A task has no agent yet.
+func (m *model) isBehind(r, lease *request) bool {
+	return r.phase == waiting && r.task == nil && r.ns == lease.ns && r.party() != lease.party() &&
+		len(m.contested(lease, r)) > 0
+}
+
+// plainlyBehind returns the requests that the lease alone decides about: they want its key, and nothing else,
+// exclusively, as it does.
+func (m *model) plainlyBehind(c *engine.RequestYield, lease *request) (list []*request) {
+	key := interlock.Claim{Key: m.spell(c.Namespace, c.Key), Mode: interlock.Exclusive}
+	if !slices.Contains(lease.claims, key) {
+		return nil
+	}
+	for _, r := range m.requests {
+		if m.isBehind(r, lease) && r.base == nil && r.member == nil && len(r.claims) == 1 && r.claims[0] == key {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// expectRequestYield returns the answer to c.
+func (m *model) expectRequestYield(c *engine.RequestYield) answer {
+	at := slices.IndexFunc(m.requests, func(r *request) bool { return m.mayBeYielded(c, r) })
+	if at < 0 {
+		return refusalKey(interlock.CodeFenced)
+	}
+	lease := m.requests[at]
+	switch {
+	case lease.phase == inGrace:
+		return refusalKey(interlock.CodeInGrace)
+	case len(m.plainlyBehind(c, lease)) > 0:
+		return answer{outcome: engine.Done}
+	case !slices.ContainsFunc(m.requests, func(r *request) bool { return m.isBehind(r, lease) }):
+		return refusalKey(interlock.CodeNoWaiter)
+	}
+	return answer{outcome: engine.Refused, codes: []interlock.Code{interlock.CodeNoWaiter, ""}}
 }
 
 // permitPreemption: a holder that was asked in this step loses the lease, if a pattern lets the

@@ -35,7 +35,7 @@ type storedReply struct {
 // may happen twice.
 func repeatable(cmd engine.Command) bool {
 	switch cmd.(type) {
-	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.OpenSession,
+	case *engine.Acquire, *engine.Release, *engine.Leave, *engine.Revoke, *engine.RequestYield, *engine.OpenSession,
 		*engine.Convert, *engine.Arrive, *engine.Park, *engine.Resume, *engine.Declare,
 		*engine.SetPattern, *engine.DropPattern, *engine.RevertPattern, *engine.Configure, *engine.ClaimEffect, *engine.SettleEffect, *engine.Commit,
 		*engine.SetQueue, *engine.SwitchQueue, *engine.DropQueue, *engine.Submit, *engine.Ack, *engine.Nack, *engine.ChangeTask,

@@ -30,18 +30,7 @@ const (
 // one with the earliest expected grant. It returns the warnings for the caller: the first key
 // with a pattern that forbids to ask.
 func (e *Engine) preempt(r *store.Request) (warnings []*message.Text) {
-	way := r.SoonestAlternative()
-	v := e.View(maxAsked, way)
-	for i := range way.Needs() {
-		m := &way.Needs()[i]
-		v.At(m.Node, lockmode.Conflicts[m.Mode])
-		if m.Claimed {
-			v.Below(m.Node, lockmode.Conflicts[m.Mode])
-		}
-		if m.Counts == interlock.Permits && way.Short(m) == store.ShortOfPermits {
-			v.Cheapest(m)
-		}
-	}
+	v := e.holdersAgainst(r)
 	begin := len(e.out.Entry)
 	for i, l := range v.Found {
 		if len(e.out.Entry)-begin > maxAskBytes {
@@ -58,6 +47,45 @@ func (e *Engine) preempt(r *store.Request) (warnings []*message.Text) {
 		}
 	}
 	return warnings
+}
+
+// holdersAgainst finds the holders that keep a waiter from its keys, 64 at most. Of several alternatives it looks
+// at the one with the earliest expected grant.
+func (e *Engine) holdersAgainst(r *store.Request) store.Viewer {
+	way := r.SoonestAlternative()
+	v := e.View(maxAsked, way)
+	for i := range way.Needs() {
+		m := &way.Needs()[i]
+		v.At(m.Node, lockmode.Conflicts[m.Mode])
+		if m.Claimed {
+			v.Below(m.Node, lockmode.Conflicts[m.Mode])
+		}
+		if m.Counts == interlock.Permits && way.Short(m) == store.ShortOfPermits {
+			v.Cheapest(m)
+		}
+	}
+	return v
+}
+
+// maxAskers bounds the waiters that are looked at for one that a lease is in the way of.
+const maxAskers = 64
+
+// firstWaiterFor returns the first request in the line of a key that a lease keeps from its keys, or nil. A task in
+// line is none: it has no agent yet.
+func (e *Engine) firstWaiterFor(l *store.Request, key interlock.Key) (first *store.Request) {
+	n := e.PendingWork.NS.NodeAt(string(key))
+	if n == nil || n.Line == nil {
+		return nil
+	}
+	looks := 0
+	walkLine(n, func(p *store.QueueEntry) bool {
+		looks++
+		if p.Req.Task == nil && slices.Contains(e.holdersAgainst(p.Req).Found, l) {
+			first = p.Req.Whole()
+		}
+		return first == nil && looks < maxAskers
+	})
+	return first
 }
 
 // preemptPolicy returns the strongest policy of the patterns of the keys, among via, where l
@@ -81,14 +109,7 @@ func preemptPolicy(l *store.Request, via []*store.Need) interlock.PreemptPolicy 
 // ask asks the holder of l to yield to r, and ends l after its grace if the policy
 // and the priorities say so.
 func (e *Engine) ask(r, l *store.Request, policy interlock.PreemptPolicy) {
-	ev := e.event(record.YieldRequested, l)
-	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.Fence, e.head.Actor, r.AgentName(), r.Purpose,
-		int(r.Priority)
-	if s := r.Session(); s != nil {
-		ev.Target, ev.TargetFlow = s.Num, r.Flow().Name
-	}
-	ev.By, ev.ByID = r.Num, r.ID
-	e.emit(ev)
+	e.emit(e.yieldEvent(r, l))
 	shown := l.Asker() == r
 	if policy == interlock.PreemptRevoke && l.Phase == store.Held && r.Priority >= l.Priority {
 		e.hard(l, record.ByPreemption)
@@ -96,6 +117,18 @@ func (e *Engine) ask(r, l *store.Request, policy interlock.PreemptPolicy) {
 	if shown && l.Phase != store.Over {
 		e.reportAsked(l)
 	}
+}
+
+// yieldEvent returns the event that asks the holder of l to yield to r.
+func (e *Engine) yieldEvent(r, l *store.Request) *record.Event {
+	ev := e.event(record.YieldRequested, l)
+	ev.Fence, ev.Actor, ev.Asker, ev.Purpose, ev.Priority = l.Fence, e.head.Actor, r.AgentName(), r.Purpose,
+		int(r.Priority)
+	if s := r.Session(); s != nil {
+		ev.Target, ev.TargetFlow = s.Num, r.Flow().Name
+	}
+	ev.By, ev.ByID = r.Num, r.ID
+	return ev
 }
 
 // reportAsked reports to a session that one of its leases is asked for: by a push if it has a

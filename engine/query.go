@@ -83,14 +83,28 @@ func waitersAt(n *store.Node) (list []WaiterView) {
 			list = append(list, w)
 		}
 	}
-	if n.Line == nil {
+	if n.Line == nil || len(list) == MaxShownWaiters {
 		return list
 	}
+	walkLine(n, func(p *store.QueueEntry) bool {
+		m := &p.Req.Needs()[p.Need]
+		w := waiterView(p.Req, m.ModeOf())
+		w.Count = p.Count
+		ahead := p.Req.CountEarlier(m)
+		w.Position, w.ETA = ahead+1, p.Req.ETA(m, ahead)
+		list = append(list, w)
+		return len(list) < MaxShownWaiters
+	})
+	return list
+}
+
+// walkLine visits the waiters in the line of a node in their order, each once, until visit returns false.
+func walkLine(n *store.Node, visit func(*store.QueueEntry) bool) {
 	var heads []*store.QueueEntry
 	for c := n.Line.First; c != nil; c = c.Next {
 		heads = append(heads, c.First())
 	}
-	for len(list) < MaxShownWaiters {
+	for {
 		best := -1
 		for i, p := range heads {
 			if p != nil && (best < 0 || store.Before(p.Req, heads[best].Req)) {
@@ -98,21 +112,14 @@ func waitersAt(n *store.Node) (list []WaiterView) {
 			}
 		}
 		if best < 0 {
-			break
+			return
 		}
 		p := heads[best]
 		heads[best] = p.Next()
-		if p.Duplicate {
-			continue
+		if !p.Duplicate && !visit(p) {
+			return
 		}
-		m := &p.Req.Needs()[p.Need]
-		w := waiterView(p.Req, m.ModeOf())
-		w.Count = p.Count
-		ahead := p.Req.CountEarlier(m)
-		w.Position, w.ETA = ahead+1, p.Req.ETA(m, ahead)
-		list = append(list, w)
 	}
-	return list
 }
 
 // waiterView describes a waiter at a key that it wants in a mode.

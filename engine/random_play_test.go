@@ -100,7 +100,7 @@ func (p *player) play(o *op) error {
 		return p.ticket(o)
 	case opGetLease, opRenew, opRelease:
 		return p.lease(o)
-	case opRevoke, opCheck:
+	case opRevoke, opRequestYield, opCheck:
 		return p.fenced(o)
 	case opAdvance:
 		return p.advance(p.moment(o), among(o.r[2], everyTimer, everyTimer, atOnce))
@@ -466,8 +466,11 @@ func (p *player) fenced(o *op) error {
 		key = r.claims[0].Key
 	}
 	head := engine.Head{Namespace: r.ns}
-	if o.kind == opRevoke {
+	switch o.kind {
+	case opRevoke:
 		return p.step(&engine.Revoke{Head: head, Key: key, Fence: r.fence, Reason: "test"})
+	case opRequestYield:
+		return p.step(&engine.RequestYield{Head: head, Key: key, Fence: r.fence, Reason: "test"})
 	}
 	return p.step(&engine.CheckFence{Head: head, Key: key, Fence: r.fence})
 }

@@ -46,6 +46,7 @@ const (
 	opRenew
 	opRelease
 	opRevoke
+	opRequestYield
 	opCheck
 	opAdvance
 	opRace
@@ -79,9 +80,10 @@ const (
 
 var weights = map[opKind]int{
 	opAcquire: 40, opRepeat: 4, opOpen: 5, opClose: 1, opHeartbeat: 10, opAttach: 3, opDetach: 3, opPoll: 5, opLeave: 3,
-	opGetLease: 2, opRenew: 8, opRelease: 22, opRevoke: 1, opCheck: 3, opAdvance: 22, opRace: 4, opSnapshot: 1,
-	opRestart: 1,
-	opConvert: 10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
+	opGetLease: 2, opRenew: 8, opRelease: 22, opRevoke: 1, opRequestYield: 3, opCheck: 3, opAdvance: 22, opRace: 4,
+	opSnapshot: 1,
+	opRestart:  1,
+	opConvert:  10, opPattern: 3, opBarrier: 10, opMember: 6, opArrive: 8, opDeclare: 6, opPark: 6, opResume: 7,
 	opClaimEffect: 6, opSettleEffect: 6, opCommit: 16,
 	opQueue: 5, opSubmit: 20, opSend: 12, opPull: 18, opAck: 12, opNack: 5, opChangeTask: 6, opFollow: 5, opCross: 4,
 	opAskHuman: 4, opAnswer: 8, opRun: 10,

@@ -43,7 +43,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [unapproved] [explain] [id=R]
 //	        (fence is the one that the lease had when it was parked)
 //	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] [task=qN] or ticket=tN
-//	revoke key=K fence=N [reason=W]   check key=K fence=N
+//	revoke key=K fence=N [reason=W]   requestyield key=K fence=N [reason=W]   check key=K fence=N
 //	advance D     time passes, with a Tick at every timer on the way
 //	pass D        time passes, and no Tick yet
 //	tick          one Tick
@@ -401,6 +401,11 @@ func (s *script) do(line string) (err error) {
 		err = s.resume(w)
 	case "revoke":
 		err = s.tell(&engine.Revoke{
+			Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")),
+			Reason: w.get("reason"),
+		})
+	case "requestyield":
+		err = s.tell(&engine.RequestYield{
 			Head: s.head(w), Key: interlock.Key(w.get("key")), Fence: interlock.Fence(w.number("fence")),
 			Reason: w.get("reason"),
 		})

@@ -74,7 +74,8 @@ type claimant interface {
 var repeatables = []repeatable{
 	(*Acquire)(nil), (*Convert)(nil), (*Arrive)(nil), (*Declare)(nil), (*Park)(nil), (*Resume)(nil), (*Release)(nil),
 	(*Leave)(nil), (*Renew)(nil),
-	(*Revoke)(nil), (*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
+	(*Revoke)(nil), (*RequestYield)(nil),
+	(*OpenSession)(nil), (*SetPattern)(nil), (*DropPattern)(nil), (*RevertPattern)(nil), (*Configure)(nil),
 	(*Commit)(nil), (*ClaimEffect)(nil), (*SettleEffect)(nil), (*SetQueue)(nil), (*SwitchQueue)(nil), (*DropQueue)(nil),
 	(*Submit)(nil), (*Ack)(nil), (*Nack)(nil), (*ChangeTask)(nil), (*AskHuman)(nil), (*Answer)(nil), (*StartRun)(nil),
 	(*SetWebhook)(nil), (*RotateWebhook)(nil), (*DeleteWebhook)(nil),

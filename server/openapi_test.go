@@ -392,6 +392,7 @@ func samples() []sample {
 		{"GET", "/v1/admin/backup", "", ""},
 		{"POST", "/v1/fences/check", `{"key":"a","fence":"1"}`, ""},
 		{"POST", "/v1/revocations", `{"key":"a","fence":"1"}`, ""},
+		{"POST", "/v1/yield-requests", `{"key":"a","fence":"1"}`, ""},
 		{"GET", "/v1/patterns", "", ""},
 		{"GET", "/v1/patterns/org", "", ""},
 		{"PUT", "/v1/patterns/org", `{"pattern":"org:{id}"}`, ""},

@@ -33,12 +33,18 @@ func tourLeases(d *door) {
 	d.post("/v1/fences/check", `{"key":"account:1","fence":"`+fence+`"}`).want(200).is("outcome", "valid")
 	d.post("/v1/fences/check", `{"key":"account:1","fence":"99"}`).want(409, "fenced").is("conflict_kind", "fenced")
 	d.post("/v1/revocations", `{"key":"account:1","fence":"99"}`).want(409, "fenced")
+	ask := `{"key":"account:1","fence":"` + fence + `","reason":"late"}`
+	d.post("/v1/yield-requests", ask).want(200).is("outcome", "asked")
+	d.post("/v1/yield-requests", ask).want(200).is("outcome", "asked")
+	d.get("/v1/leases/"+id).want(200).is("lease.yield.agent", "support-1")
+	d.post("/v1/yield-requests", `{"key":"account:1","fence":"99"}`).want(409, "fenced")
 	d.post("/v1/leases/"+id+"/release", `{"outcome":"done","note":"charged"}`).want(200).is("outcome", "released")
 	d.post("/v1/leases/"+id+"/release", ``).want(410, "released")
 	d.get("/v1/leases/"+id).want(410, "released")
 	d.post("/v1/leases/"+id+"/renew", ``).want(410, "released")
 	next := d.get("/v1/tickets/" + ticket + "?wait_ms=1000").want(200)
 	next.is("notes.0.text", "charged").is("advice.action", "re_read")
+	d.post("/v1/yield-requests", `{"key":"account:1","fence":"`+next.str("lease.fence")+`"}`).want(409, "no_waiter")
 	d.post("/v1/revocations", `{"key":"account:1","fence":"`+next.str("lease.fence")+`","reason":"stuck"}`).want(200)
 	d.get("/v1/tickets/"+ticket).want(410, "revoked")
 	id = d.acquire("slow", "account:2")
@@ -50,6 +56,7 @@ func tourLeases(d *door) {
 		{"/v1/sessions", `{"agent":"second"}`},
 		{"/v1/leases/" + id + "/release", `{}`},
 		{"/v1/revocations", `{"key":"a","fence":"1"}`},
+		{"/v1/yield-requests", `{"key":"a","fence":"1"}`},
 	} {
 		d.post(call.path, call.body, "Idempotency-Key", "one").want(422, "request_id_reused")
 	}

@@ -39,6 +39,21 @@ func (c *call) revokeLease() {
 	}
 }
 
+// requestYield is POST /v1/yield-requests.
+func (c *call) requestYield() {
+	h, ok := c.mutating()
+	if !ok {
+		return
+	}
+	cmd := &engine.RequestYield{Head: h}
+	if !c.body(func(d *jsonIn) { decodeRequestYield(d, cmd) }) {
+		return
+	}
+	if _, at, ok := c.do(cmd); ok {
+		c.done("asked", at)
+	}
+}
+
 // getJournalHead is GET /v1/journal/head. The head is of the whole shard, whichever namespace
 // the call is for.
 func (c *call) getJournalHead() {

@@ -149,6 +149,11 @@ func decodeRevoke(d *jsonIn, cmd *engine.Revoke) {
 	d.required(cmd.Key, cmd.Fence)
 }
 
+func decodeRequestYield(d *jsonIn, cmd *engine.RequestYield) {
+	d.yieldRequest(cmd)
+	d.required(cmd.Key, cmd.Fence)
+}
+
 func (d *jsonIn) required(key interlock.Key, fence interlock.Fence) {
 	switch {
 	case d.err != nil:

@@ -770,6 +770,22 @@ func (d *jsonIn) revokeRequest(cmd *engine.Revoke) {
 	})
 }
 
+var yieldRequestFields = []string{"key", "fence", "reason"}
+
+// yieldRequest reads a body of the kind api.YieldRequest.
+func (d *jsonIn) yieldRequest(cmd *engine.RequestYield) {
+	d.object(yieldRequestFields, func(field int) {
+		switch field {
+		case 0: // key
+			cmd.Key = interlock.Key(d.str())
+		case 1: // fence
+			cmd.Fence = d.fence()
+		case 2: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
 var patternRequestFields = []string{"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock", "write", "writer", "writer_queue", "audit_refusals"}
 
 // patternRequest reads a body of the kind api.PatternRequest.

@@ -33,7 +33,7 @@ const (
 	mayWork
 	// mayApprove covers answers to questions.
 	mayApprove
-	// mayRevoke covers taking a lease from its holder.
+	// mayRevoke covers taking a lease from its holder, and asking for it.
 	mayRevoke
 	// mayAdminister covers patterns, settings, queues, writers and the head of the journal.
 	mayAdminister

@@ -188,6 +188,7 @@ var routes = []route{
 	}},
 
 	{"/v1/fences/check", []method{{"POST", (*call).checkFence, mayRead, nil}}},
+	{"/v1/yield-requests", []method{{"POST", (*call).requestYield, mayRevoke, nil}}},
 	{"/v1/revocations", []method{{"POST", (*call).revokeLease, mayRevoke, nil}}},
 	{"/v1/patterns", []method{{"GET", (*call).listPatterns, mayRead, nil}}},
 	{"/v1/patterns/{name}", []method{

@@ -164,7 +164,7 @@ func TestPaths(t *testing.T) {
 			}
 		}
 	}
-	named, n := regexp.MustCompile(`'(/v1/[a-z/]*)`), 0
+	named, n := regexp.MustCompile(`'(/v1/[a-z/-]*)`), 0
 	for name, text := range sources(t) {
 		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			if n++; !known[found[1]] {

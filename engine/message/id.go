@@ -459,6 +459,9 @@ const (
 	// Moves between shards.
 	NamespaceMoving
 	MoveOutOfOrder
+
+	// A request to yield.
+	NoWaiter
 	end // of the list: a new message goes before it, behind all others
 )
 

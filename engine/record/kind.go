@@ -44,7 +44,7 @@ const (
 	// Converted: a lease was converted at once. Num, Claims (all it has now), Fence.
 	Converted Kind = 12
 	// YieldRequested: a holder is asked to yield. Num; Actor, Asker, Target, TargetFlow, Purpose and
-	// Priority of the asking caller; By and ByID, of its request.
+	// Priority of the asking caller; By and ByID, of its request. Note, why, if an operator asks for it.
 	YieldRequested Kind = 13
 	// Closed: a lease is over by its holder's death, and its keys stay closed for a
 	// while. Num, Fence, Reason, Held, LockDelay.

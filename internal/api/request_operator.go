@@ -51,6 +51,14 @@ type RevokeRequest struct {
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 
+// YieldRequest is the body of POST /v1/yield-requests.
+type YieldRequest struct {
+	Key   Key             `json:"key"`
+	Fence interlock.Fence `json:"fence,string"`
+	// Why, for the journal.
+	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
+}
+
 // PatternRequest is the body of PUT /v1/patterns/{name}.
 type PatternRequest struct {
 	// The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and,

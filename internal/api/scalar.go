@@ -177,7 +177,7 @@ type URI = string
 // Outcome is the outcome of a request.
 //
 //schema:enum released,ended,left,closed,revoked,valid,set,reverted,deleted,paused
-//schema:enum draining,resumed,taken_back,added
+//schema:enum draining,resumed,taken_back,added,asked
 type Outcome = string
 
 // TaskOutcome is the outcome of a request about a task, or of the question about it.

@@ -184,6 +184,10 @@ var codes = map[interlock.Code]Info{
 		409, "The key has no single writer", interlock.ActFixRequest, 0,
 		"submit a task, write the document, or ask an operator to set writer_queue in the key's pattern",
 	},
+	interlock.CodeNoWaiter: {
+		409, "No request waits for the lease", interlock.ActFixRequest, 0,
+		"wait until an agent stands in line behind it, or revoke the lease",
+	},
 	interlock.CodeUnknownDocument: {
 		404, "Unknown document", interlock.ActFixRequest, 0,
 		"check the key; to create the document, commit with the condition absent",

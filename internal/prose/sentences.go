@@ -166,6 +166,7 @@ var sentences = [message.Count]string{
 	message.SeveralSessions:    "agent %q has several sessions: name one of them by its public name",
 	message.WaitForWhom:        "the target of the wait is missing: name a session, or an agent that has one",
 	message.WaitForItself:      "a flow cannot wait for itself or for its whole session: name another flow",
+	message.NoWaiter:           "no request in the line of %s waits for the lease with fence %d",
 	message.NothingToRevoke:    "no lease on %s has fence %d, so there is nothing to revoke",
 	message.Fenced:             "fence %d does not belong to a live lease that may write %s",
 

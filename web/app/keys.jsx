@@ -153,6 +153,8 @@ export function Key({ name }) {
   const key = view.data;
   const revoke = (holder) => ({ reason, key: once }) =>
     change('POST', '/v1/revocations', { key: holder.key || name, fence: holder.fence, reason }, once);
+  const ask = (holder) => ({ reason, key: once }) =>
+    change('POST', '/v1/yield-requests', { key: holder.key || name, fence: holder.fence, reason }, once);
   return (
     <>
       <Head title={name} json={address}><a href={href('keys')}>all keys</a><a href={href('agents', '', { key: name })}>timeline</a></Head>
@@ -179,6 +181,15 @@ export function Key({ name }) {
                 </dl>
                 {may('operator') && (
                   <div class="buttons">
+                    {key.length > 0 && (
+                      <Act
+                        name="Ask to yield" reason title={'Ask ' + (x.agent || 'this agent') + ' to yield'} send={ask(x)}
+                        consequence={<ul>
+                          <li><Text of="span">{x.agent || 'The agent'}</Text> is asked to release the key for the first agent that waits behind it.</li>
+                          <li>It keeps the lease with fence {x.fence} until it releases it. Nothing is taken from it.</li>
+                        </ul>}
+                      />
+                    )}
                     <Act
                       name="Revoke" danger reason title={'Revoke the lease of ' + (x.agent || 'this agent')} send={revoke(x)}
                       consequence={<Fenced of={x} name={name} line={key.length} next={key.waiters[0] && key.waiters[0].agent} />}

@@ -22,6 +22,11 @@ func TestActions(t *testing.T) {
 	b.logIn(operator)
 	b.open("keys/account%3A12345")
 	b.shows("is held by billing-7")
+	b.click("Ask to yield")
+	b.shows("Nothing is taken from it")
+	b.because("a customer waits")
+	b.confirm("Ask to yield")
+	b.shows("support-1 has asked it to yield")
 	b.click("Revoke")
 	b.shows("(credential ops) loses account:12345 at once")
 	b.shows("Its writes with fence")
@@ -63,6 +68,8 @@ func TestActions(t *testing.T) {
 	b.calm("actions")
 
 	// The journal names the credential and the reason.
+	b.open("journal")
+	b.shows("yield requested")
 	b.open("journal?event=ended")
 	b.shows("revoked")
 	b.shows("ops")

@@ -102,6 +102,7 @@ export type Code =
   | "method_not_allowed"
   | "held"
   | "deadlock"
+  | "no_waiter"
   | "fenced"
   | "at_capacity"
   | "too_many_runs"
@@ -289,7 +290,8 @@ export type Outcome =
   | "draining"
   | "resumed"
   | "taken_back"
-  | "added";
+  | "added"
+  | "asked";
 
 /** The outcome of a request about a task, or of the question about it. */
 export type TaskOutcome =
@@ -3071,6 +3073,14 @@ export interface RevokeRequest {
   reason?: string;
 }
 
+/** The body of POST /v1/yield-requests. */
+export interface YieldRequest {
+  key: Key;
+  fence: string;
+  /** Why, for the journal. */
+  reason?: string;
+}
+
 /** The body of PUT /v1/patterns/{name}. */
 export interface PatternRequest {
   /**
@@ -4251,6 +4261,17 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     retryAfterMs: 1000,
     next:
       "release your leases in the cycle, then acquire all keys in one request",
+  },
+  /** no request waits for the lease that is to be yielded */
+  no_waiter: {
+    status: 409,
+    title: "No request waits for the lease",
+    retryable: false,
+    transient: false,
+    action: "fix_request",
+    retryAfterMs: 0,
+    next:
+      "wait until an agent stands in line behind it, or revoke the lease",
   },
   /** the fence is not that of a live lease on the key */
   fenced: {
@@ -5961,6 +5982,11 @@ export interface Operations {
     body: Empty;
     answer: Rotated;
   };
+  /** Ask a holder to yield. */
+  requestYield: {
+    body: YieldRequest;
+    answer: Done;
+  };
   /** Revoke a lease. */
   revokeLease: {
     body: RevokeRequest;
@@ -6178,6 +6204,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   listShards: { method: "GET", path: "/v1/shards" },
   addShards: { method: "POST", path: "/v1/shards", sends: "application/json" },
   rotateFenceKeys: { method: "POST", path: "/v1/fences/keys/rotate", sends: "application/json" },
+  requestYield: { method: "POST", path: "/v1/yield-requests", keyed: true, sends: "application/json" },
   revokeLease: { method: "POST", path: "/v1/revocations", keyed: true, sends: "application/json" },
   listPatterns: { method: "GET", path: "/v1/patterns" },
   getPattern: { method: "GET", path: "/v1/patterns/{name}" },

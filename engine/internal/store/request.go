@@ -315,6 +315,11 @@ func (r *Request) unask() {
 	d.asked, d.Askers = nil, nil
 }
 
+// IsAskedBy reports whether x has asked the holder of r to yield.
+func (r *Request) IsAskedBy(x *Request) bool {
+	return r.Rare != nil && slices.Contains(r.Rare.Askers, x)
+}
+
 // Asker is the request to which the holder of r is to yield, nil for none.
 func (r *Request) Asker() (best *Request) {
 	if r.Rare == nil {

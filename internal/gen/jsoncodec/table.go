@@ -62,6 +62,7 @@ var decoders = []decoder{
 	{message: "CheckFenceRequest", params: "cmd *engine.CheckFence, statement *string", given: true},
 	{message: "StatementRequest", params: "ttl *time.Duration"},
 	{message: "RevokeRequest", params: "cmd *engine.Revoke"},
+	{message: "YieldRequest", params: "cmd *engine.RequestYield"},
 	{message: "PatternRequest", params: "p *interlock.Pattern", read: map[string]string{
 		"MaxWaiters": "p.MaxWaiters = d.limit()",
 	}},

@@ -168,6 +168,7 @@ var crossings = map[string]foreignReference{
 
 	"checkFence":     body(`{"key":"{key}","fence":"1"}`),
 	"revokeLease":    body(`{"key":"{key}","fence":"1"}`).forOperators(),
+	"requestYield":   body(`{"key":"{key}","fence":"1"}`).forOperators(),
 	"listFenceKeys":  {open: true, process: true},
 	"getJournalHead": foreignReference{process: true}.forOperators(),
 	"getBackup":      foreignReference{process: true}.forOperators(),

@@ -281,6 +281,7 @@ var arguments = map[string]string{
 	"task pull": "g-queue", "task ack": "", "task nack": "", "task ask": "sure?",
 	"task work":        "g-queue --idle 0 -- true",
 	"approval approve": "{task} --by g", "approval deny": "{task} --by g", "lease revoke": "g:held-{role} --yes",
+	"lease request-yield": "g:held-{role}",
 
 	"account serve": "--policy {accounts}", "account export": "--queue g-queue",
 	"account setup": "--policy {accounts}",

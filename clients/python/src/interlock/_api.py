@@ -109,6 +109,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "listShards": Operation("GET", "/v1/shards", False),
     "addShards": Operation("POST", "/v1/shards", False),
     "rotateFenceKeys": Operation("POST", "/v1/fences/keys/rotate", False),
+    "requestYield": Operation("POST", "/v1/yield-requests", True),
     "revokeLease": Operation("POST", "/v1/revocations", True),
     "listPatterns": Operation("GET", "/v1/patterns", False),
     "getPattern": Operation("GET", "/v1/patterns/{name}", False),

@@ -87,6 +87,7 @@ Code = Literal[
     "method_not_allowed",
     "held",
     "deadlock",
+    "no_waiter",
     "fenced",
     "at_capacity",
     "too_many_runs",
@@ -214,6 +215,7 @@ Outcome = Literal[
     "resumed",
     "taken_back",
     "added",
+    "asked",
 ]
 # The outcome of a request about a task, or of the question about it.
 TaskOutcome = Literal[
@@ -3125,6 +3127,17 @@ class _RevokeRequestRequired(TypedDict):
 # The body of POST /v1/revocations.
 class RevokeRequest(_RevokeRequestRequired, total=False):
     # Why, for the holder and the journal.
+    reason: str
+
+
+class _YieldRequestRequired(TypedDict):
+    key: Key
+    fence: str
+
+
+# The body of POST /v1/yield-requests.
+class YieldRequest(_YieldRequestRequired, total=False):
+    # Why, for the journal.
     reason: str
 
 

@@ -119,7 +119,7 @@ func ExitForCode(code interlock.Code) int {
 	case interlock.CodeInternal, interlock.CodeHistoryUnreadable, interlock.CodeNotFound, interlock.CodeMethodNotAllowed, interlock.CodeHistoryTrimmed, interlock.CodeUnknownPattern, interlock.CodeUnknownRevision,
 		interlock.CodeUnknownDocument, interlock.CodeUnknownFile, interlock.CodeUnknownEffect, interlock.CodeUnknownTask, interlock.CodeUnknownQueue,
 		interlock.CodeUnknownWebhook,
-		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeNamespaceInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter:
+		interlock.CodeTaskSettled, interlock.CodeTaskNotSettled, interlock.CodeQueueInUse, interlock.CodeNamespaceInUse, interlock.CodeAlreadyReplied, interlock.CodeNotAsking, interlock.CodeNoWriter, interlock.CodeNoWaiter:
 		return ExitFailure
 	}
 	return ExitUsage

@@ -22,7 +22,7 @@ func New(a *cli.App) *cobra.Command {
 		"lease", "List, show, renew, convert, park or revoke a lease",
 		`The id of a lease that "interlock lock" took is a secret. Commands take it from the command
 line, else from $INTERLOCK_LEASE. "interlock unlock" releases the lease.`,
-		newList(a), newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a),
+		newList(a), newGet(a), newRenew(a), newConvert(a), newPark(a), newResume(a), newRevoke(a), newRequestYield(a),
 	)
 }
 

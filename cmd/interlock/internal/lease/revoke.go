@@ -104,7 +104,7 @@ func meant(ctx context.Context, a *cli.App, key string, fence interlock.Fence) (
 			fmt.Errorf("fence %s holds nothing at %s: its holders are %s", fence, cli.Clean(key), strings.Join(list, ", ")),
 		)
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s has no holder: there is nothing to revoke", cli.Clean(key))
+		return nil, fmt.Errorf("%s has no holder", cli.Clean(key))
 	case len(list) > 1 || k.More > 0:
 		return nil, cli.Usagef(
 			"%s has %d holders: select one with --fence: %s", cli.Clean(key), len(list)+k.More, strings.Join(list, ", "),
