@@ -21,8 +21,8 @@ type query struct{ expr, legend string }
 // row is a row of panels.
 type row struct {
 	title   string
-	trouble bool // its series are there only after something went wrong
-	panels  []panel
+	trouble bool    // its series are there only after something went wrong
+	panels  []panel // three beside each other, more below
 }
 
 // quantile is that of a histogram's buckets, over all servers.
@@ -155,12 +155,37 @@ var rows = []row{
 			},
 		},
 		{
-			title: "Memory and streams", unit: "short",
-			why: "Live memory without garbage, readers of events, and log lines that were dropped.",
+			title: "Snapshots", unit: "s",
+			why: "How long the snapshots of the last hour took, beside the engine. It grows with the state.",
 			exprs: []query{
-				{`go_gc_heap_live_bytes{job="$job"} / 1048576`, "{{instance}} MiB live"},
-				{`sum(interlock_event_streams)`, "readers of events"},
+				{
+					"sum(increase(interlock_snapshot_seconds_sum[1h])) / sum(increase(interlock_snapshot_seconds_count[1h]))",
+					"mean in 1 h",
+				},
+				{"histogram_quantile(0.99, sum by (le) (increase(interlock_snapshot_seconds_bucket[1h])))", "p99 in 1 h"},
+			},
+		},
+		{
+			title: "Memory", unit: "bytes",
+			why: "Live memory without garbage: the state and the program.",
+			exprs: []query{
+				{`go_gc_heap_live_bytes{job="$job"}`, "{{instance}}"},
+			},
+		},
+		{
+			title: "Streams and the log", unit: "short",
+			why: "Readers of events, open dashboards, and log lines that were dropped.",
+			exprs: []query{
+				{`sum(interlock_event_streams)`, "readers and viewers"},
+				{`sum(interlock_overview_viewers)`, "viewers of the overview"},
 				{`sum(increase(interlock_log_lines_dropped_total[$__rate_interval]))`, "log lines dropped"},
+			},
+		},
+		{
+			title: "Versions", unit: "short",
+			why: "Servers by version and journal. Two versions are an upgrade that has not ended.",
+			exprs: []query{
+				{`sum by (version, journal) (interlock_build_info{job="$job"})`, "{{version}} {{journal}}"},
 			},
 		},
 	}},
@@ -194,7 +219,7 @@ func Dashboard() ([]byte, error) {
 			}
 			panels = append(panels, object{
 				"id": next(), "type": "timeseries", "title": p.title, "description": p.why, "datasource": source,
-				"targets": targets, "gridPos": object{"x": 8 * i, "y": y, "w": 8, "h": 8},
+				"targets": targets, "gridPos": object{"x": i % 3 * 8, "y": y + i/3*8, "w": 8, "h": 8},
 				"fieldConfig": object{
 					"defaults": object{
 						"unit": p.unit, "min": 0, "thresholds": object{"mode": "absolute", "steps": steps},
@@ -207,7 +232,7 @@ func Dashboard() ([]byte, error) {
 				},
 			})
 		}
-		y += 8
+		y += (len(r.panels) + 2) / 3 * 8
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

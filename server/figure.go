@@ -43,13 +43,14 @@ type figures struct {
 	unreadable    prometheus.Counter
 	jumped        prometheus.Gauge
 
-	appendSeconds, batchEntries, batchBytes, lag prometheus.Histogram
+	appendSeconds, batchEntries, batchBytes, lag, snapshotSeconds prometheus.Histogram
 
 	forwarded *prometheus.CounterVec
 	relayed   prometheus.Gauge
 	calls     *prometheus.CounterVec
 	byRoute   sync.Map // of routeStatus to prometheus.Counter
 	streams   prometheus.Gauge
+	viewers   prometheus.Gauge // among the streams
 	webhooks  *prometheus.CounterVec
 }
 
@@ -151,13 +152,19 @@ func newFigures() *figures {
 		"Bytes in one durable append.", byteBuckets))
 	f.lag = prometheus.NewHistogram(histogram("interlock_engine_lag_seconds",
 		"Time that the oldest command of a group waited for the engine.", storageBuckets))
+	f.snapshotSeconds = prometheus.NewHistogram(histogram("interlock_snapshot_seconds",
+		"Time to make and store a snapshot of the state, beside the running engine or when the shard closes.", thinkBuckets))
 	f.calls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_http_requests_total",
 		Help: "HTTP calls by route and status; 499 means that the caller left before its answer.",
 	}, []string{"route", "status"})
 	f.streams = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "interlock_event_streams",
-		Help: "Current readers of /v1/events and /v1/watch.",
+		Help: "Current readers of /v1/events, of /v1/watch, and of the stream of /v1/overview.",
+	})
+	f.viewers = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "interlock_overview_viewers",
+		Help: "Current viewers of the stream of /v1/overview, such as open dashboards.",
 	})
 	f.forwarded = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "interlock_forwarded_total",
@@ -169,7 +176,7 @@ func newFigures() *figures {
 	})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
 		f.unreadable, f.forwarded, f.relayed, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls,
-		f.streams,
+		f.streams, f.viewers, f.snapshotSeconds,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.limitSeries(DefaultSeries)
@@ -286,12 +293,13 @@ func (o *Observer) httpCall(route string, status int) {
 func (o *Observer) FencesJumped() { o.figures.jumped.Set(1) }
 
 // watch adds the figures that each scrape reads from the shard.
-func (o *Observer) watch(shard Shard, version string, l *limiter, f *flight) {
+func (o *Observer) watch(shard Shard, version, journal string, l *limiter, f *flight) {
 	o.limiter.Store(l)
 	o.watched.Do(func() {
 		o.figures.registry.MustRegister(&sizes{shard: shard}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "interlock_build_info", Help: "Always 1; the label is the running version.",
-			ConstLabels: prometheus.Labels{"version": version},
+			Name:        "interlock_build_info",
+			Help:        "Always 1; the labels are the running version, and what keeps the journal.",
+			ConstLabels: prometheus.Labels{"version": version, "journal": journal},
 		}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "interlock_in_flight_bytes", Help: "Bytes of requests and answers in flight.",
 		}, func() float64 { return float64(f.bytes()) }), prometheus.NewCounterFunc(prometheus.CounterOpts{

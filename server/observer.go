@@ -133,6 +133,9 @@ func (o *Observer) Appended(d time.Duration, entries, bytes int) {
 // Lag is called by the shard with how long the oldest command of a group waited.
 func (o *Observer) Lag(d time.Duration) { o.figures.lag.Observe(d.Seconds()) }
 
+// Saved is called by the shard with how long a snapshot took.
+func (o *Observer) Saved(d time.Duration) { o.figures.snapshotSeconds.Observe(d.Seconds()) }
+
 // Answered counts the first answer to a command; both APIs call it. For a push
 // (Warned, Lost) cmd is nil. Any number of goroutines may call it.
 func (o *Observer) Answered(cmd engine.Command, eff *engine.Effect) {

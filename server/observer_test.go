@@ -91,6 +91,25 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
+// Snapshots are timed, and the running program is named with its journal.
+func TestMetricsOfTheJournal(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t, func(c *Config) { c.JournalKind, c.Version = "postgres", "v1.2.3" })
+		d.obs.Saved(3 * time.Second)
+		d.obs.Saved(40 * time.Second)
+		for name, want := range map[string]string{
+			"interlock_snapshot_seconds_sum":                            "43",
+			"interlock_snapshot_seconds_count":                          "2",
+			`interlock_snapshot_seconds_bucket{le="5"}`:                 "1",
+			`interlock_build_info{journal="postgres",version="v1.2.3"}`: "1",
+		} {
+			if got := d.figure(name); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+	})
+}
+
 func TestWarningsAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)

@@ -178,6 +178,8 @@ func (c *call) followOverview() {
 	defer leave()
 	o := c.s.overviews.enter(c.namespace)
 	defer c.s.overviews.leave(c.namespace, o)
+	c.s.obs.figures.viewers.Inc()
+	defer c.s.obs.figures.viewers.Dec()
 	ctx, cancel := c.s.whileKnown(c.r.Context(), c.identity)
 	defer cancel()
 	defer context.AfterFunc(c.s.serving, cancel)()

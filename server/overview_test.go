@@ -132,6 +132,9 @@ func TestOverviewStream(t *testing.T) {
 		if a, b := first.pictures(), second.pictures(); len(a) != 1 || !slices.Equal(a, b) || counted.surveys.Load() != 2 {
 			t.Fatalf("%d and %d pictures, made %d times", len(a), len(b), counted.surveys.Load())
 		}
+		if n := d.figure("interlock_overview_viewers"); n != "3" {
+			t.Errorf("%s viewers are counted", n)
+		}
 		d.acquire("billing-7", "account:1")
 		pass(time.Second)
 		if got := first.pictures(); len(got) != 2 || !strings.Contains(got[1], "billing-7") {
@@ -155,6 +158,9 @@ func TestOverviewStream(t *testing.T) {
 		endSecond()
 		endOther()
 		synctest.Wait()
+		if n := d.figure("interlock_overview_viewers"); n != "0" {
+			t.Errorf("%s viewers are counted after all have left", n)
+		}
 		before := counted.surveys.Load()
 		pass(time.Minute)
 		if counted.surveys.Load() != before {

@@ -235,7 +235,7 @@ func New(cfg Config) (*Server, error) {
 	if s.sender, err = s.newSender(cfg.Webhooks); err != nil {
 		return nil, err
 	}
-	s.obs.watch(s.shard, s.version, s.limiter, s.flight)
+	s.obs.watch(s.shard, s.version, s.journalKind, s.limiter, s.flight)
 	s.obs.sender.Store(s.sender)
 	s.shard.OnReset(s.resets.all)
 	s.obs.leavers.add(func(interlock.Namespace) { s.resets.all() })

@@ -302,6 +302,7 @@ type sums struct {
 
 func (s *sums) Committed([]record.Event) {}
 func (s *sums) Lag(time.Duration)        {}
+func (s *sums) Saved(time.Duration)      {}
 func (s *sums) Appended(d time.Duration, entries, _ int) {
 	s.appends++
 	s.entries += entries

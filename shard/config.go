@@ -75,7 +75,8 @@ type Config struct {
 }
 
 // Observer receives events, from one goroutine at a time and before the answers of the same
-// group leave. So its methods must be quick and must not call the shard.
+// group leave. So its methods must be quick and must not call the shard. Saved alone may be
+// called beside the others.
 type Observer interface {
 	// Committed tells the events of the steps that one append made durable: of none
 	// when it was a piece of a large entry. They are valid during the call only.
@@ -85,6 +86,9 @@ type Observer interface {
 	// Lag reports how long the command of a group that waited longest had waited before it was
 	// stepped.
 	Lag(d time.Duration)
+	// Saved reports how long it took to make and store a snapshot. One that failed is not
+	// reported.
+	Saved(d time.Duration)
 }
 
 const (

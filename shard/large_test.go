@@ -273,6 +273,7 @@ type appendObserver func()
 func (f appendObserver) Committed([]record.Event)         {}
 func (f appendObserver) Appended(time.Duration, int, int) { f() }
 func (f appendObserver) Lag(time.Duration)                {}
+func (f appendObserver) Saved(time.Duration)              {}
 
 // The file journal keeps pieces as it keeps entries.
 func TestLargeEntryInFiles(t *testing.T) {

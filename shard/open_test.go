@@ -232,16 +232,65 @@ func (c *costs) SaveSnapshot(ctx context.Context, at interlock.Index, write func
 	return err
 }
 
+// The observer hears how long each snapshot took, also the last one, which a shard makes when it closes.
+func TestSnapshotsAreObserved(t *testing.T) {
+	for name, events := range waysToSnapshot {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				seen := new(appends)
+				var slow slowSnapshots
+				r := newRig(t, func(c *Config) {
+					c.SnapshotBytes, c.PictureEvents, c.Observer = 1000, events, seen
+					slow.Journal, c.Journal = c.Journal, &slow
+				})
+				r.traffic(2, 100)
+				<-time.After(2 * snapshotPause) // for those that are being made
+				r.expect(engine.Granted, acquire(nil, "the last one is of something new"))
+				r.close()
+				if len(seen.saves) < 2 || len(seen.saves) != slow.made {
+					t.Errorf("%d snapshots were made, %d observed", slow.made, len(seen.saves))
+				}
+				for _, took := range seen.saves {
+					if took != snapshotPause {
+						t.Errorf("a snapshot took %v, want %v", took, snapshotPause)
+					}
+				}
+			})
+		})
+	}
+}
+
+const snapshotPause = 3 * time.Second
+
+// slowSnapshots takes its time to store a snapshot.
+type slowSnapshots struct {
+	journal.Journal
+	made int
+}
+
+func (s *slowSnapshots) SaveSnapshot(ctx context.Context, at interlock.Index, write func(io.Writer) error) error {
+	<-time.After(snapshotPause)
+	err := s.Journal.SaveSnapshot(ctx, at, write)
+	if err == nil {
+		s.made++
+	}
+	return err
+}
+
 // A snapshot that cannot be stored costs nothing but a warning.
 func TestSnapshotFailure(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		seen := new(appends)
 		r := newRig(t, func(c *Config) {
-			c.SnapshotBytes = 1000
+			c.SnapshotBytes, c.Observer = 1000, seen
 			c.Journal = noSnapshots{c.Journal}
 		})
 		r.traffic(2, 100)
 		synctest.Wait()
 		r.close()
+		if len(seen.saves) != 0 {
+			t.Errorf("%d snapshots are observed", len(seen.saves))
+		}
 		r.open()
 		r.expect(engine.Granted, acquire(nil, "a"))
 	})

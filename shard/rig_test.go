@@ -209,6 +209,7 @@ type appends struct {
 	events int
 	named  int // events that say patterns
 	lags   []time.Duration
+	saves  []time.Duration // of snapshots
 }
 
 func (a *appends) Committed(events []record.Event) {
@@ -232,6 +233,12 @@ func (a *appends) Lag(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lags = append(a.lags, d)
+}
+
+func (a *appends) Saved(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.saves = append(a.saves, d)
 }
 
 func (a *appends) list() []int {

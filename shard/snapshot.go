@@ -79,9 +79,9 @@ func (o *owner) snapshot() func(chain.Record) {
 		began := s.watch()
 		var err error
 		if picture != nil {
-			err = s.save(s.ctx, at, picture, record)
+			err = s.save(s.ctx, at, began, picture, record)
 		} else {
-			err = s.saveBeside(s.ctx, at, record)
+			err = s.saveBeside(s.ctx, at, began, record)
 		}
 		switch {
 		case err == nil:
@@ -100,7 +100,7 @@ func (o *owner) snapshot() func(chain.Record) {
 }
 
 // saveBeside stores a snapshot of a second engine.
-func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, record chain.Record) error {
+func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, began time.Time, record chain.Record) error {
 	r, err := s.replay(ctx, at, inTurn, nil)
 	if err == nil && r.at != at {
 		err = fmt.Errorf("shard: the journal ends at entry %d, and %d is durable", r.at, at)
@@ -108,15 +108,15 @@ func (s *Shard) saveBeside(ctx context.Context, at interlock.Index, record chain
 	if err != nil {
 		return err
 	}
-	return s.save(ctx, at, r.engine, record)
+	return s.save(ctx, at, began, r.engine, record)
 }
 
 // state is the source of a snapshot: an engine, or a picture of one.
 type state interface{ WriteSnapshot(io.Writer) error }
 
-// save stores a snapshot and lets the journal forget all entries older than the
-// history to keep.
-func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record chain.Record) error {
+// save stores a snapshot that was begun then, and lets the journal forget all entries
+// older than the history to keep.
+func (s *Shard) save(ctx context.Context, at interlock.Index, began time.Time, of state, record chain.Record) error {
 	if got := record.Last().Index; got != at {
 		return fmt.Errorf("shard: invariant broken: the chain is at entry %d, and the snapshot is of entry %d", got, at)
 	}
@@ -133,6 +133,9 @@ func (s *Shard) save(ctx context.Context, at interlock.Index, of state, record c
 	}
 	s.snapshotAt.Store(uint64(at))
 	s.snapshotSize.Store(int64(size))
+	if s.observer != nil {
+		s.observer.Saved(s.watch().Sub(began))
+	}
 	return s.cut(ctx, at)
 }
 
@@ -172,7 +175,7 @@ func (s *Shard) lastSnapshot(ctx context.Context) {
 	if s.snapshotBytes < 0 || uint64(at) <= s.snapshotAt.Load() {
 		return
 	}
-	if err := s.save(ctx, at, s.owner.eng, s.links.record(s.journal.First())); err != nil {
+	if err := s.save(ctx, at, s.watch(), s.owner.eng, s.links.record(s.journal.First())); err != nil {
 		s.log.Warn("the final snapshot failed; the next start replays the journal instead", "index", at, "error", err)
 	}
 }

@@ -114,6 +114,7 @@ func (o observer) Committed(events []record.Event) {
 }
 func (observer) Appended(time.Duration, int, int) {}
 func (observer) Lag(time.Duration)                {}
+func (observer) Saved(time.Duration)              {}
 
 func newRig(t *testing.T) *rig {
 	r := &rig{T: t, receiver: &receiver{answer: func(int) *http.Response { return status(204) }}}
