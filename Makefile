@@ -100,10 +100,11 @@ generate: ## Write the generated files anew.
 	proto/generate.sh
 	go run ./internal/gen
 	go -C web/build run .
+	go -C deploy run ./gen
 
 .PHONY: fresh
 fresh: ## Check that the generated files are what their sources say.
-	@$(TOOK) proto/check.sh; go run ./internal/gen -check; go -C web/build run . -check; echo "fresh: the generated files are what their sources say"
+	@$(TOOK) proto/check.sh; go run ./internal/gen -check; go -C web/build run . -check; go -C deploy run ./gen -check; echo "fresh: the generated files are what their sources say"
 
 # Four packages at a time: most of them wait, for a disk, a server or a clock.
 .PHONY: unit

@@ -4,6 +4,7 @@
 //
 //	go test .          checks the chart with the values in testdata/values
 //	go test . -update  writes the manifests anew
+//	go run ./gen       writes the dashboard anew
 //
 // No package imports it, and it must never need a cluster or the network.
 //

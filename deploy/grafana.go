@@ -191,6 +191,9 @@ var rows = []row{
 	}},
 }
 
+// DashboardFile is the committed dashboard, below the folder deploy. Command gen writes it.
+const DashboardFile = "grafana/interlock.json"
+
 // Dashboard returns the dashboard in the form of Grafana, schema version 39, without plugins. The variables are the
 // datasource and the scrape job.
 func Dashboard() ([]byte, error) {

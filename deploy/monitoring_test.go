@@ -133,24 +133,6 @@ func selectors(expr string) (list []string) {
 	return list
 }
 
-// The committed dashboard is the one that Dashboard makes.
-func TestDashboard(t *testing.T) {
-	want, err := Dashboard()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const name = "grafana/interlock.json"
-	if *update {
-		if err := os.WriteFile(name, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(name)
-	if err != nil || string(got) != string(want) {
-		t.Errorf("%s is not what grafana.go makes (%v): run go test . -update", name, err)
-	}
-}
-
 // monitored is a Prometheus that scrapes a server under load.
 type monitored struct {
 	t   *testing.T
