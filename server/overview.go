@@ -371,7 +371,7 @@ func verdict(o *engine.Overview, g *waitGraph, cycles [][]int) string {
 			prose.Count(k.Length, "waiter", "waiters"), prose.Short(k.Lost))
 		if len(k.Holders) > 0 {
 			h := &k.Holders[0]
-			text += fmt.Sprintf("; %s holds it for %s", orUnnamed(h.Agent), prose.Short(h.Held))
+			text += fmt.Sprintf("; %s holds it for %s", prose.AgentName(h.Agent), prose.Short(h.Held))
 		}
 		said = append(said, text+".")
 	default:
@@ -390,12 +390,5 @@ func nameOf(p *engine.FlowRef) string {
 	if !p.Task.IsZero() {
 		return "task " + p.Task.String()
 	}
-	return orUnnamed(p.Agent)
-}
-
-func orUnnamed(agent string) string {
-	if agent == "" {
-		return "an unnamed agent"
-	}
-	return agent
+	return prose.AgentName(p.Agent)
 }

@@ -159,7 +159,7 @@ func (a *Advice) describe() {
 
 func named(agents []string) (names []string) {
 	for _, a := range agents {
-		names = append(names, cmp.Or(a, "an unnamed agent"))
+		names = append(names, prose.AgentName(a))
 	}
 	return names
 }

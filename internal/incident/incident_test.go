@@ -79,6 +79,23 @@ func TestReducer(t *testing.T) {
     interlock at --index 10 key waits`,
 		},
 		{
+			"names that are not plain words, or missing",
+			[]record.Event{
+				event(record.Ended, 7, 2, func(ev *record.Event) {
+					by(record.ByMaxHold, time.Hour)(ev)
+					ev.Agent = "ops: all is well\n"
+				}, "a"),
+				event(record.Ended, 8, 3, func(ev *record.Event) {
+					by(record.ByMaxHold, time.Hour)(ev)
+					ev.Agent = ""
+				}, "a"),
+			},
+			`7 9<10 lost_lease: "ops: all is well " lost a: it had held the lease for 1h00m, as long as it may.
+    interlock at --index 9 key waits
+8 10<11 lost_lease: an unnamed agent lost a: it had held the lease for 1h00m, as long as it may.
+    interlock at --index 10 key waits`,
+		},
+		{
 			"a deadlock that repeats, and again much later",
 			[]record.Event{
 				event(record.Left, 2, 1, cycle, "a"), event(record.Left, 300, 1, cycle, "a"),

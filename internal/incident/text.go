@@ -15,18 +15,18 @@ func (in *Incident) describe() {
 	case Deadlock:
 		in.Text = fmt.Sprintf(
 			"%s waited for each other at %s; %s was refused",
-			list(in.names()), list(texts(in.Keys)), named(in.Agents[0]),
+			list(in.names()), list(texts(in.Keys)), prose.AgentName(in.Agents[0]),
 		)
 		if len(in.Agents) == 1 { // flows of one agent
 			in.Text = fmt.Sprintf(
-				"Requests of %s waited for each other at %s; one was refused", named(in.Agents[0]), list(texts(in.Keys)),
+				"Requests of %s waited for each other at %s; one was refused", prose.AgentName(in.Agents[0]), list(texts(in.Keys)),
 			)
 		}
 		in.Next = "Ask for these keys in one request, or always in the same order."
 	case LostLease:
 		in.describeLoss()
 	case StaleWrite:
-		in.Text = fmt.Sprintf("A late write of %s at %s was refused: %s", named(in.Agents[0]), in.where(), in.Cause)
+		in.Text = fmt.Sprintf("A late write of %s at %s was refused: %s", prose.AgentName(in.Agents[0]), in.where(), in.Cause)
 		in.Next = "No data was lost. Have the agent read again and ask for a new lease before it writes."
 	case StuckWait:
 		in.describeWait()
@@ -49,7 +49,7 @@ func (in *Incident) describe() {
 }
 
 func (in *Incident) describeLoss() {
-	agent, held := named(in.Agents[0]), prose.Short(in.Took)
+	agent, held := prose.AgentName(in.Agents[0]), prose.Short(in.Took)
 	switch in.Cause {
 	case "max_hold":
 		in.Text = fmt.Sprintf("%s lost %s: it had held the lease for %s, as long as it may", agent, in.where(), held)
@@ -71,7 +71,7 @@ func (in *Incident) describeLoss() {
 }
 
 func (in *Incident) describeWait() {
-	agent, took := named(in.Agents[0]), prose.Short(in.Took)
+	agent, took := prose.AgentName(in.Agents[0]), prose.Short(in.Took)
 	switch {
 	case in.GoesOn:
 		in.Text = fmt.Sprintf("%s has waited for %s for %s", agent, in.where(), took)
@@ -101,7 +101,7 @@ func (in *Incident) look() string {
 
 func (in *Incident) names() (names []string) {
 	for _, a := range in.Agents {
-		names = append(names, named(a))
+		names = append(names, prose.AgentName(a))
 	}
 	return names
 }
@@ -130,11 +130,4 @@ func list(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-func named(agent string) string {
-	if agent == "" {
-		return "an unnamed agent"
-	}
-	return agent
 }

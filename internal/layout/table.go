@@ -486,7 +486,7 @@ var table = []rule{
 		tests: true,
 	},
 	{folder: "internal/spans", local: []string{".", "internal/api"}},
-	{folder: "internal/timeline", local: []string{".", "engine/record"}},
+	{folder: "internal/timeline", local: []string{".", "engine/record", "internal/prose"}},
 	{folder: "internal/trace"},
 }
 

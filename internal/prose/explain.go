@@ -170,11 +170,11 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 	case c.Kind == interlock.LockDelayed:
 		return wait(atLeastASecond(h.ExpiresIn), "it opens automatically in %s: acquire it with on_conflict wait; if no "+
 			"write of %s can still arrive, an operator can revoke fence %s",
-			short(h.ExpiresIn), agentName(h.Agent), h.Fence)
+			short(h.ExpiresIn), AgentName(h.Agent), h.Fence)
 	case h.Liveness == interlock.LiveParked:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
 			"a human has to decide: ask the operator of %s, or work on something else; the parking ends in %s at the latest",
-			agentName(h.Agent), short(h.ExpiresIn),
+			AgentName(h.Agent), short(h.ExpiresIn),
 		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return wait(
@@ -185,7 +185,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 		return wait(0, "%s", inTheEnd(chain))
 	case h.Held > time.Hour:
 		return interlock.Advice{Action: interlock.ActAskHuman, Message: fmt.Sprintf(
-			"%s is live, and has held it for %s: ask its operator, or revoke fence %s", agentName(h.Agent), short(h.Held),
+			"%s is live, and has held it for %s: ask its operator, or revoke fence %s", AgentName(h.Agent), short(h.Held),
 			h.Fence,
 		)}
 	case view.Length == 0 &&
@@ -238,7 +238,7 @@ func inTheEnd(chain []Link) string {
 	}
 	return fmt.Sprintf(
 		"the root blocker is %s with %s: if it cannot finish, an operator can revoke its lease",
-		agentName(last.Agent), cleanText(string(last.Key)),
+		AgentName(last.Agent), cleanText(string(last.Key)),
 	)
 }
 
@@ -253,7 +253,7 @@ type Explanation struct {
 
 // ExplainAgent returns what an agent has and waits for.
 func ExplainAgent(agent string, held []interlock.Holder, edges []engine.WaitEdge) *Explanation {
-	name := agentName(agent)
+	name := AgentName(agent)
 	var b strings.Builder
 	switch len(held) {
 	case 0:
@@ -503,7 +503,7 @@ func apart(key, other interlock.Key) string {
 func whoHas(p *engine.FlowRef, task interlock.TaskID) string {
 	switch {
 	case p.Task.IsZero():
-		return fmt.Sprintf(", which %s is running", agentName(p.Agent))
+		return fmt.Sprintf(", which %s is running", AgentName(p.Agent))
 	case p.Agent == "" && p.Request == 0:
 		return ", which has no worker"
 	case p.Task == task:
@@ -544,11 +544,11 @@ func firstWaiter(view *engine.KeyView) string {
 func partyName(p *engine.FlowRef) string {
 	switch {
 	case p.Task.IsZero():
-		return agentName(p.Agent)
+		return AgentName(p.Agent)
 	case p.Agent == "":
 		return "task " + p.Task.String()
 	}
-	return fmt.Sprintf("task %s of %s", p.Task, agentName(p.Agent))
+	return fmt.Sprintf("task %s of %s", p.Task, AgentName(p.Agent))
 }
 
 // onlyDormant reports whether all in line are tasks that wait for workers.

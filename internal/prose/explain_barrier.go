@@ -38,9 +38,9 @@ func gather(view *engine.KeyView) *barrierView {
 		party := engine.FlowRef{Agent: h.Agent, Session: h.Session, Flow: h.Flow}
 		if came[party] {
 			delete(came, party)
-			g.there = append(g.there, agentName(h.Agent))
+			g.there = append(g.there, AgentName(h.Agent))
 		} else {
-			g.missing = append(g.missing, agentName(h.Agent))
+			g.missing = append(g.missing, AgentName(h.Agent))
 		}
 	}
 	if len(g.there)+len(g.missing) > 0 {
@@ -49,7 +49,7 @@ func gather(view *engine.KeyView) *barrierView {
 	}
 	for i := range view.Waiters {
 		if w := &view.Waiters[i]; w.Mode == interlock.Barrier {
-			g.there = append(g.there, agentName(w.Agent))
+			g.there = append(g.there, AgentName(w.Agent))
 		}
 	}
 	if len(g.there) == 0 {

@@ -26,7 +26,7 @@ func situation(c *engine.Conflict) string {
 	case c.Kind == interlock.CapacityUsed && c.Capacity != nil:
 		return fmt.Sprintf("%s has %s", key, permitsText(c.Capacity)) + heldBy(c) + sharesText(c)
 	case c.Kind == interlock.PartiesMissing && len(c.Holders) > 0:
-		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, agentName(c.Holders[0].Agent), andMore(c))
+		return fmt.Sprintf("%s is a barrier that waits for %s%s", key, AgentName(c.Holders[0].Agent), andMore(c))
 	case c.Kind == interlock.PartiesMissing:
 		return key + " is a barrier whose other parties have not arrived yet"
 	case c.Ahead > 0:
@@ -39,7 +39,7 @@ func situation(c *engine.Conflict) string {
 	h := &c.Holders[0]
 	if h.Liveness == interlock.Closed {
 		return fmt.Sprintf(
-			"%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), agentName(h.Agent),
+			"%s stays closed for another %s, because its last holder %s died", key, short(h.ExpiresIn), AgentName(h.Agent),
 		)
 	}
 	text := key
@@ -210,17 +210,17 @@ func who(h *interlock.Holder) string {
 	}
 	switch y := h.Yield; {
 	case y != nil && y.Revoked:
-		state += ", preempted by " + agentName(y.Agent)
+		state += ", preempted by " + AgentName(y.Agent)
 	case y != nil:
-		state += ", asked by " + agentName(y.Agent) + " to yield"
+		state += ", asked by " + AgentName(y.Agent) + " to yield"
 	}
 	if h.Mode.Counts() && h.Count > 0 {
 		state = counted(h.Mode, h.Count) + ", " + state
 	}
 	if purpose := cleanText(h.Purpose); purpose != "" {
-		return fmt.Sprintf("%s (%s, %q)", agentName(h.Agent), state, purpose)
+		return fmt.Sprintf("%s (%s, %q)", AgentName(h.Agent), state, purpose)
 	}
-	return fmt.Sprintf("%s (%s)", agentName(h.Agent), state)
+	return fmt.Sprintf("%s (%s)", AgentName(h.Agent), state)
 }
 
 // asks quotes the question of a parked lease to a human.
@@ -236,7 +236,7 @@ func asks(h *interlock.Holder) string {
 
 // over returns how the time of a holder has come to its end: billing-7 is silent.
 func over(h *interlock.Holder) string {
-	name := agentName(h.Agent)
+	name := AgentName(h.Agent)
 	switch h.EndedBy {
 	case "", record.ByTTL.String(), record.ByDeath.String():
 		return name + " is silent"
@@ -260,7 +260,7 @@ func yields(holders []interlock.Holder) string {
 			continue
 		}
 		told++
-		fmt.Fprintf(&b, "%s asked %s to yield %s ago", asker(h.Yield), agentName(h.Agent), short(h.Yield.Since))
+		fmt.Fprintf(&b, "%s asked %s to yield %s ago", asker(h.Yield), AgentName(h.Agent), short(h.Yield.Since))
 		if h.Yield.Revoked {
 			fmt.Fprintf(&b, ", and it loses the lease in %s at the latest", short(h.ExpiresIn))
 		}
@@ -275,7 +275,7 @@ func cycleText(cycle []interlock.CycleStep) string {
 		agents[cycle[i].Agent]++
 	}
 	name := func(c *interlock.CycleStep) string {
-		text := agentName(c.Agent)
+		text := AgentName(c.Agent)
 		if agents[c.Agent] > 1 && c.Flow != "" {
 			text += "/" + quoteUnlessPlain(cleanText(c.Flow))
 		}
@@ -319,7 +319,9 @@ func keyText(c *interlock.CycleStep) string {
 	return text
 }
 
-func agentName(name string) string {
+// AgentName names an agent in a sentence. A name that is more than plain words is quoted, because it might read like
+// the sentence itself.
+func AgentName(name string) string {
 	if name = cleanText(name); name != "" {
 		return quoteUnlessPlain(name)
 	}
@@ -331,7 +333,7 @@ func submitterName(agent, principal string) string {
 	if principal = cleanText(principal); cleanText(agent) == "" && principal != "" {
 		return "credential " + quoteUnlessPlain(principal)
 	}
-	return agentName(agent)
+	return AgentName(agent)
 }
 
 // quoteUnlessPlain leaves plain words as they are and puts everything else, which
@@ -401,9 +403,9 @@ func soonest(parts []interlock.Part) (left time.Duration) {
 // asker names the party that asks a holder to yield: support-2 ("fix the outage").
 func asker(y *interlock.Yield) string {
 	if purpose := cleanText(y.Purpose); purpose != "" {
-		return fmt.Sprintf("%s (%q)", agentName(y.Agent), purpose)
+		return fmt.Sprintf("%s (%q)", AgentName(y.Agent), purpose)
 	}
-	return agentName(y.Agent)
+	return AgentName(y.Agent)
 }
 
 // because returns why a lease is over, as a clause to put behind; "" if the code already contains

@@ -6,6 +6,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // markOf returns the mark of an event; ok is false if it has none. The kinds are in answers.
@@ -30,15 +31,17 @@ func markOf(index interlock.Index, ev *record.Event) (m Mark, ok bool) {
 	case len(ev.Cycle) > 0 && ev.Reason == record.ByDeadlock:
 		var steps []string
 		for i := range ev.Cycle {
-			steps = append(steps, fmt.Sprintf("%s at %s", named(ev.Cycle[i].Agent), ev.Cycle[i].Key))
+			steps = append(steps, fmt.Sprintf("%s at %s", prose.AgentName(ev.Cycle[i].Agent), ev.Cycle[i].Key))
 		}
 		m.Kind, m.Text = "deadlock", fmt.Sprintf(
-			"Deadlock: %s waited for each other, and %s was refused.", strings.Join(steps, ", "), named(ev.Agent),
+			"Deadlock: %s waited for each other, and %s was refused.", strings.Join(steps, ", "), prose.AgentName(ev.Agent),
 		)
 	case ev.Kind == record.Left && ev.Reason == record.ByBreak:
-		m.Kind, m.Text = "barrier_broken", fmt.Sprintf("The barrier %s lost %s.", m.Key, named(ev.Asker))
+		m.Kind, m.Text = "barrier_broken", fmt.Sprintf("The barrier %s lost %s.", m.Key, prose.AgentName(ev.Asker))
 	case ev.Kind == record.YieldRequested:
-		m.Kind, m.Text = "yield_asked", fmt.Sprintf("%s asks %s to yield %s.", named(ev.Asker), named(ev.Agent), m.Key)
+		m.Kind, m.Text = "yield_asked", fmt.Sprintf(
+			"%s asks %s to yield %s.", prose.AgentName(ev.Asker), prose.AgentName(ev.Agent), m.Key,
+		)
 	case ev.Kind == record.AttemptFailed:
 		m.Kind, m.Text = "attempt_failed", fmt.Sprintf("Attempt %d has failed: %s.", ev.Generation, ev.Reason)
 		if dead {
@@ -47,20 +50,13 @@ func markOf(index interlock.Index, ev *record.Event) (m Mark, ok bool) {
 	case ev.Kind == record.TaskMoved && dead:
 		m.Kind, m.Text = "dead_letter", "The task is not tried again."
 	case ev.Kind == record.ApprovalRequested:
-		m.Kind, m.Text = "approval_asked", fmt.Sprintf("%s asks a person.", named(ev.Agent))
+		m.Kind, m.Text = "approval_asked", fmt.Sprintf("%s asks a person.", prose.AgentName(ev.Agent))
 	case ev.Kind == record.ApprovalDecided:
-		m.Kind, m.Text = "approval_decided", fmt.Sprintf("%s has decided.", named(ev.Agent))
+		m.Kind, m.Text = "approval_decided", fmt.Sprintf("%s has decided.", prose.AgentName(ev.Agent))
 	case ev.Kind == record.Opened:
 		m.Kind, m.Text = "owner", fmt.Sprintf("A server began epoch %d.", ev.Epoch)
 	default:
 		return m, false
 	}
 	return m, true
-}
-
-func named(agent string) string {
-	if agent == "" {
-		return "an unnamed agent"
-	}
-	return agent
 }

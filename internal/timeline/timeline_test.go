@@ -173,6 +173,13 @@ func TestReducer(t *testing.T) {
 1 blocked_by 0`,
 		},
 		{
+			"names that are not plain words, or missing",
+			events{event(record.YieldRequested, 2, 2, "a")}.with(func(ev *record.Event) {
+				ev.Agent = "the operator."
+			}),
+			`2 yield_asked: an unnamed agent asks "the operator." to yield a.`,
+		},
+		{
 			"a namespace that is deleted",
 			events{event(record.Granted, 1, 1, "a"), event(record.NamespaceDeleted, 4, 0)},
 			`0 hold agent-1 a 1-4 namespace_deleted`,
