@@ -3,9 +3,11 @@ package redistest
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"syscall"
+	"testing"
 
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -37,6 +39,57 @@ func isolate() error {
 		unshare, "--user", "--map-root-user", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, self,
 	}
 	return syscall.Exec(unshare, append(args, os.Args[1:]...), append(os.Environ(), isolatedVariable+"=1"))
+}
+
+// reservedPorts lists the ports of a network namespace that the kernel never chooses by itself.
+const reservedPorts = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+
+// reservePorts keeps n ports, from the first one, free for a suite with fixed ports. Without that a server or a
+// connection with any port might have one of them. They stay reserved, in the network namespace of the tests. Without
+// one the test is skipped.
+func reservePorts(t *testing.T, first, n int) {
+	t.Helper()
+	tools.Need(t, "unshare") // which isolate has called then
+	if err := os.WriteFile(reservedPorts, fmt.Appendf(nil, "%d-%d", first, first+n-1), 0); err != nil {
+		t.Fatalf("reserve the ports of the suite: %v", err)
+	}
+}
+
+// A port that is reserved is not chosen, and can be asked for.
+func TestReservedPorts(t *testing.T) {
+	reservePorts(t, 51_200, 48)
+	const all = "/proc/sys/net/ipv4/ip_local_port_range"
+	before, err := os.ReadFile(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(all, before, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(all, []byte("51200 51249"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the two ports that are left
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if port := l.Addr().(*net.TCPAddr).Port; port != 51_248 && port != 51_249 {
+			t.Errorf("port %d is chosen", port)
+		}
+	}
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		t.Errorf("%v is chosen, when all others are in use", l.Addr())
+		l.Close()
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:51200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 }
 
 // The modules with suites that run here, in the versions of bench/peers.

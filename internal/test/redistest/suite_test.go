@@ -214,6 +214,7 @@ func TestRedislock(t *testing.T) {
 }
 
 func TestRedsync(t *testing.T) {
+	reservePorts(t, 51_200, 48) // its own numbers
 	s := suite{
 		dir: module(t, redsync), line: goLine, all: 95,
 		env: []string{
