@@ -60,6 +60,7 @@ type Task struct {
 	Payload  []byte // JSON
 	Purpose  string
 	Group    string // for the queue's fairness and caps
+	Trace    string // W3C traceparent of the submission
 	Priority int
 	State    TaskState
 
@@ -102,6 +103,7 @@ type TaskSpec struct {
 	Payload  []byte  // JSON; at most MaxPayloadBytes
 	Purpose  string
 	Group    string        // for the queue's fairness and caps
+	Trace    string        // W3C traceparent of the submitter, for spans and for the worker; "" for none
 	Priority int           // from -MaxPriority to MaxPriority
 	Delay    time.Duration // it may not run before
 	Deadline time.Duration // from now; if it is not done by then it is dead; 0: none

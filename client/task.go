@@ -23,6 +23,7 @@ type TaskSpec struct {
 	Payload any // marshalled by encoding/json for the worker; nil: nothing; at most interlock.MaxPayloadBytes
 	Purpose string
 	Group   string // for the queue's fairness and caps
+	Trace   string // W3C traceparent; the worker gets it, and the spans of the task are in that trace
 	// Priority is from -interlock.MaxPriority to interlock.MaxPriority.
 	Priority int
 
@@ -249,7 +250,7 @@ func (t *TaskSpec) wire() (interlock.TaskSpec, error) {
 	payload, err := encode(t.Payload)
 	return interlock.TaskSpec{
 		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose,
-		Group:    t.Group,
+		Group: t.Group, Trace: t.Trace,
 		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts,
 		Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,
 		Ask: cloneQuestion(t.Approval),

@@ -86,7 +86,7 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 	ev.ID, ev.BaseID, ev.Fence, ev.Generation = id, t.ID, e.Fence+1, uint64(t.Attempt+1)
 	ev.Terms, ev.Waited = withDefaults(c.Terms, p.Sess), e.Clock.Sub(t.Since)
 	ev.MaxWait = 0 // it stands in no line
-	ev.Agent, ev.Actor = p.Agent, p.Actor
+	ev.Agent, ev.Actor, ev.Trace = p.Agent, p.Actor, r.Trace
 	if p.Sess != nil {
 		ev.Session, ev.Agent, ev.Flow = p.Sess.Num, p.Sess.Agent, t.ID.String()
 	}

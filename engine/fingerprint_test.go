@@ -11,7 +11,7 @@ import (
 
 // unprinted are the fields of package interlock in commands that no fingerprint has, by command and
 // path. Those of commands have the tag -. A repetition with another value is the same request.
-var unprinted = []string{"Acquire.Trace"}
+var unprinted = []string{"Acquire.Trace", "Submit.Task.Trace", "Ack.Tasks[].Trace"}
 
 // TestFieldsChangeTheFingerprint sets each field of each repeatable command alone: a repetition
 // under the same request id with another value is another request, unless the tag leaves it out.

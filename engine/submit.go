@@ -153,7 +153,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 		from.Sender = by.senderOf()
 	}
 	spec.Address = &from
-	rare := record.TaskExtras{Attempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff}
+	rare := record.TaskExtras{Trace: x.Trace, Attempts: x.MaxAttempts, Backoff: x.Backoff, MaxBackoff: x.MaxBackoff}
 	if x.Delay > 0 {
 		rare.Due = e.Clock.Add(x.Delay)
 	}

@@ -109,6 +109,7 @@ func checkTask(x *TaskSpec) *store.Refusal {
 		store.Text{Name: "kind", Value: x.Kind, Limit: interlock.MaxNameBytes},
 		store.Text{Name: "purpose", Value: x.Purpose, Limit: interlock.MaxPurposeBytes},
 		store.Text{Name: "group", Value: x.Group, Limit: interlock.MaxNameBytes},
+		store.Text{Name: "trace", Value: x.Trace, Limit: interlock.MaxNameBytes},
 	); code != "" {
 		return &store.Refusal{Code: code, Message: problem}
 	}
@@ -229,7 +230,7 @@ func checkAck(c *Ack) *store.Refusal {
 	size := 0
 	for i := range c.Tasks {
 		x := &c.Tasks[i]
-		size += len(x.Payload) + len(x.Purpose) + len(x.Key) + questionSize(x.Ask)
+		size += len(x.Payload) + len(x.Purpose) + len(x.Trace) + len(x.Key) + questionSize(x.Ask)
 		for _, claim := range x.Claims {
 			size += len(claim.Key)
 		}

@@ -105,7 +105,7 @@ func (x *TaskOp) size() int {
 	n := 64 + len(x.Queue) + len(x.By) + len(x.Reason) + len(x.Result) + questionSize(x.Question)
 	for i := range x.Specs {
 		t := &x.Specs[i]
-		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Key) +
+		n += 160 + len(t.Queue) + len(t.Kind) + len(t.Payload) + len(t.Purpose) + len(t.Group) + len(t.Trace) + len(t.Key) +
 			claimsSize(t.Claims) + questionSize(t.Ask)
 	}
 	return n

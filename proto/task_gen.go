@@ -68,6 +68,7 @@ func appendTaskSpec(b []byte, num byte, x *interlock.TaskSpec) []byte {
 	if x.Ask != nil {
 		b = appendQuestion(b, 15, x.Ask)
 	}
+	b = appendString(b, 16, x.Trace)
 	return closeMessage(b, start)
 }
 
@@ -112,6 +113,8 @@ func decodeTaskSpec(x *interlock.TaskSpec, s []byte) error {
 		case 15<<3 | wireBytes:
 			x.Ask = &interlock.Question{}
 			err = decodeQuestion(x.Ask, f.s)
+		case 16<<3 | wireBytes:
+			err = text(&x.Trace, string(f.s))
 		}
 		if err != nil {
 			return err
@@ -654,6 +657,7 @@ func appendTask(b []byte, num byte, x *interlock.Task) []byte {
 	b = appendDuration(b, 26, x.Settled)
 	b = appendString(b, 27, x.Reason)
 	b = appendBool(b, 28, x.Barred)
+	b = appendString(b, 29, x.Trace)
 	return closeMessage(b, start)
 }
 
@@ -724,6 +728,8 @@ func decodeTask(x *interlock.Task, s string) error {
 			err = text(&x.Reason, f.s)
 		case 28<<3 | wireVarint:
 			x.Barred = f.v != 0
+		case 29<<3 | wireBytes:
+			err = text(&x.Trace, f.s)
 		}
 		if err != nil {
 			return err

@@ -712,6 +712,7 @@ func writeTask(j *jsonOut, name string, t *interlock.Task, c *call, whole bool) 
 	}
 	j.said("purpose", t.Purpose)
 	j.said("group", t.Group)
+	j.said("trace", t.Trace)
 	j.int("priority", int64(t.Priority))
 	j.str("state", t.State.String())
 	j.said("agent", t.Agent)

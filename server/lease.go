@@ -20,7 +20,7 @@ func (c *call) acquireLease() {
 		return
 	}
 	cmd := &engine.Acquire{Head: h, ID: freshID(), LeaseRequest: interlock.LeaseRequest{
-		Trace: traceparent(c.r.Header.Get("Traceparent")),
+		Trace: c.traceparent(),
 	}}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeAcquire(d, cmd) }) {
@@ -279,6 +279,9 @@ func (c *call) done(outcome string, at interlock.At) {
 	j.str("outcome", outcome)
 	c.send(http.StatusOK, j, at)
 }
+
+// traceparent returns the trace context of the request, "" for none.
+func (c *call) traceparent() string { return traceparent(c.r.Header.Get("Traceparent")) }
 
 // traceparent takes the header of W3C Trace Context if it is one; what is not is
 // ignored, as that specification asks.

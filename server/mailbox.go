@@ -22,7 +22,9 @@ func (c *call) sendMessage() {
 		return
 	}
 	cmd := &engine.Submit{
-		Head: h, Task: engine.TaskSpec{ID: freshID(), TaskSpec: interlock.TaskSpec{Message: true, Key: key}},
+		Head: h, Task: engine.TaskSpec{ID: freshID(), TaskSpec: interlock.TaskSpec{
+			Message: true, Key: key, Trace: c.traceparent(),
+		}},
 	}
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeSend(d, cmd) }) {

@@ -132,6 +132,9 @@ func (c *call) ackTask() {
 	if !c.body(func(d *jsonIn) { d.ackRequest(cmd) }) {
 		return
 	}
+	for i := range cmd.Tasks {
+		cmd.Tasks[i].Trace = c.traceparent()
+	}
 	if eff, at, ok := c.do(cmd); ok {
 		c.acknowledged(&eff, at)
 	}

@@ -43,7 +43,10 @@ func scene(d *door) {
 	d.post("/v1/leases/"+y+"/release", `{}`).want(200)
 
 	d.put("/v1/queues/sums", `{"backoff_ms":1000}`).want(200)
-	d.post("/v1/tasks", `{"queue":"sums","kind":"sum","agent":"boss","claims":[{"key":"acct:2"}]}`).want(202)
+	d.post(
+		"/v1/tasks", `{"queue":"sums","kind":"sum","agent":"boss","claims":[{"key":"acct:2"}]}`,
+		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-c7ad6b7169203332-01",
+	).want(202)
 	for _, how := range []string{"nack", "ack"} {
 		pass(time.Second)
 		id := d.post("/v1/queues/sums/pull", `{"agent":"worker-1"}`).want(200).str("tasks.0.lease.id")
@@ -127,11 +130,11 @@ t3 s4 hold 5-6 right released
 t4 s5 wait 5-6 left granted blocked_by t3/s4
 t5 s6 wait 6-6 right deadlock blocked_by t2/s3 event deadlock failed
 t4 s7 hold 6-7 left released in s5 handed_on t3/s4
-t6 s8 attempt acct 8-10 worker-1 nack in s10 failed
-t6 s9 attempt acct 11-13 worker-1 released in s10
-t6 s10 task sums 7-13 boss done
+t0 s8 attempt acct 8-10 worker-1 nack in s10 failed
+t0 s9 attempt acct 11-13 worker-1 released in s10
+t0 s10 task sums 7-13 boss done in c7ad6b7169203332
 t0 s11 refused_fence acct 4-4 in s0 failed
-t7 s12 stale_commit acct 13-13 late failed`
+t6 s12 stale_commit acct 13-13 late failed`
 		if got != want {
 			t.Errorf("the spans are\n%s\nwant\n%s", got, want)
 		}

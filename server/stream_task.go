@@ -202,6 +202,7 @@ func cleanTask(t interlock.Task) interlock.Task {
 	t.Kind, t.Purpose, t.Group, t.Agent, t.Flow = cleanText(t.Kind), cleanText(t.Purpose), cleanText(t.Group),
 		cleanText(t.Agent), cleanText(t.Flow)
 	t.Principal, t.Sender, t.Reason = cleanText(t.Principal), cleanText(t.Sender), cleanText(t.Reason)
+	t.Trace = cleanText(t.Trace)
 	t.Attempts = slices.Clone(t.Attempts)
 	for i := range t.Attempts {
 		a := &t.Attempts[i]

@@ -18,7 +18,7 @@ func (c *call) createTask() {
 		return
 	}
 	cmd := &engine.Submit{Head: h}
-	cmd.Task.ID = freshID()
+	cmd.Task.ID, cmd.Task.Trace = freshID(), c.traceparent()
 	var wait time.Duration
 	if !c.body(func(d *jsonIn) { wait = decodeSubmit(d, cmd) }) {
 		return

@@ -36,7 +36,10 @@ func TestATaskIsDone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newTaskDoor(t)
 		d.post("/v1/commits", `{"writes":[{"key":"account:12","add":5000}]}`).want(200)
-		sent := d.post("/v1/tasks", `{"queue":"fees"`+lateFee+`}`, "Idempotency-Key", "one").want(202)
+		const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		sent := d.post(
+			"/v1/tasks", `{"queue":"fees"`+lateFee+`}`, "Idempotency-Key", "one", "Traceparent", trace,
+		).want(202)
 		id := sent.is("task.state", "waiting").is("advice.action", "work_elsewhere").str("task.id")
 		d.post("/v1/tasks", `{"queue":"fees"`+lateFee+`}`, "Idempotency-Key", "one").want(202).is("task.id", id)
 		d.post("/v1/tasks", `{"queue":"fees"}`, "Idempotency-Key", "one").want(422, "request_id_reused")
@@ -47,7 +50,7 @@ func TestATaskIsDone(t *testing.T) {
 		pulled := d.post("/v1/queues/fees/pull", `{"agent":"worker","max":5}`).want(200).is("outcome", "granted")
 		pulled.is("tasks.0.task.id", id).is("tasks.0.task.state", "running").is("tasks.0.lease.holder.agent", "worker").is(
 			"tasks.0.as_of", "1",
-		)
+		).is("tasks.0.task.trace", trace)
 		if pulled.num("tasks.0.task.attempt") != 1 || pulled.num("tasks.0.documents.0.value") != 5000 ||
 			pulled.num("tasks.0.task.payload.cents") != 3500 {
 			t.Error(pulled.raw)

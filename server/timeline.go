@@ -112,10 +112,7 @@ func writeBar(j *jsonOut, b *timeline.Bar, linked bool) {
 		j.decimal("fence", uint64(b.Fence))
 	}
 	j.said("purpose", b.Purpose)
-	if b.TraceID != "" {
-		j.str("trace_id", b.TraceID)
-		j.str("parent_id", b.ParentID)
-	}
+	writeContext(j, b.Context)
 	j.str("lease", b.Lease)
 	if b.Waited {
 		j.bool("waited", true)
@@ -157,6 +154,14 @@ func writeTimelineLease(j *jsonOut, t *timeline.Target) {
 	}
 }
 
+// writeContext writes where a request came from.
+func writeContext(j *jsonOut, c timeline.Context) {
+	if c.TraceID != "" {
+		j.str("trace_id", c.TraceID)
+		j.str("parent_id", c.ParentID)
+	}
+}
+
 func writeTimelineTask(j *jsonOut, t *timeline.Task) {
 	j.open("")
 	j.str("task", t.ID.String())
@@ -166,6 +171,7 @@ func writeTimelineTask(j *jsonOut, t *timeline.Task) {
 	j.said("flow", t.Flow)
 	writeClaims(j, t.Claims)
 	j.said("purpose", t.Purpose)
+	writeContext(j, t.Context)
 	j.timestamp("from", time.Unix(0, int64(t.From)))
 	if t.To != 0 {
 		j.timestamp("to", time.Unix(0, int64(t.To)))

@@ -19,7 +19,7 @@ func tourTimeline(d *door) {
 	d.post("/v1/leases/"+lease.str("lease.id")+"/release", `{}`).want(200)
 	d.put("/v1/queues/bars", `{"backoff_ms":1000}`).want(200)
 	const task = `{"queue":"bars","kind":"sum","agent":"boss","flow":"f","purpose":"p","claims":[{"key":"bars:9"}]}`
-	d.post("/v1/tasks", task).want(202)
+	d.post("/v1/tasks", task, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").want(202)
 	for _, how := range []string{"nack", "ack"} {
 		pulled := d.post("/v1/queues/bars/pull", `{"agent":"bars-three"}`).want(200)
 		if how == "ack" {

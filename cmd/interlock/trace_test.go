@@ -7,6 +7,25 @@ import (
 	"testing"
 )
 
+// The worker of a task goes on with the trace of its submitter.
+func TestTraceOfATask(t *testing.T) {
+	r := newRig(t)
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r.must("queue", "set", "q")
+	plain := r.env
+	r.env = append(slices.Clone(plain), "TRACEPARENT="+trace)
+	r.must("task", "create", "q")
+	r.env = plain
+	r.must("task", "create", "q")
+	const worker = `echo "trace: $TRACEPARENT." >&2`
+	out := r.must("task", "work", "q", "--idle", "0", "--", "sh", "-c", worker)
+	for _, want := range []string{"trace: " + trace + ".\n", "trace: .\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the workers wrote %q, want %q in it", out, want)
+		}
+	}
+}
+
 // Spans are the same from a server and from a copy of its journal, and a lease belongs to the trace of its caller.
 func TestTraceExport(t *testing.T) {
 	r := newRig(t)

@@ -85,14 +85,14 @@ const (
 	// QueueDropped: QueueName.
 	QueueDropped Kind = 23
 	// TaskSubmitted: a task was submitted. ID, Num, Claims, Purpose, Group, Priority, Blob (its other
-	// fields), Session, Agent, Flow and Actor of the submitter; Op (interlock.TaskState): its
-	// state. In a snapshot also Generation (its attempts), Outcome (the reason), Queued and
+	// fields), Session, Agent, Flow, Actor and Trace (none in older journals) of the submitter; Op
+	// (interlock.TaskState): its state. In a snapshot also Generation (its attempts), Outcome (the reason), Queued and
 	// Arrived (how long after At it first stood in line), After (since when it stands there,
 	// or is settled), Changed, and BaseID, the lease of one that runs.
 	TaskSubmitted Kind = 24
 	// TaskDispatched: a worker has a task. BaseID (the task), Num, Generation (the attempt);
 	// ID (the lease), Session, Agent, Flow, Actor, TTL, Grace, MaxHold, Stall, LockDelay
-	// and Fence as of any lease; Waited.
+	// and Fence as of any lease; Waited; Trace of the task (none in older journals).
 	TaskDispatched Kind = 25
 	// AttemptFailed: an attempt has failed. ID (the task), Num, Generation (the attempt),
 	// Agent, SessionName and Fence of its worker, Held,

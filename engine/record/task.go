@@ -39,6 +39,7 @@ type TaskExtras struct {
 	MaxBackoff time.Duration `journal:"8"`
 	Result     []byte        `journal:"10"` // of one that is done
 	Approval   *Approval     `journal:"11"`
+	Trace      string        `journal:"-"` // W3C traceparent of the submission; none in older journals
 }
 
 // storedTask is a task in the blob of its event. While it is read, its extras are none that
@@ -61,7 +62,7 @@ func (s *Task) Extend(change func(*TaskExtras)) {
 // Kept returns extras to keep, which cost nothing if there is nothing in them.
 func (x TaskExtras) Kept() *TaskExtras {
 	if x.Due == 0 && x.Deadline == 0 && x.Attempts == 0 && x.Backoff == 0 && x.MaxBackoff == 0 && len(x.Result) == 0 &&
-		x.Approval == nil {
+		x.Approval == nil && x.Trace == "" {
 		return NoExtras
 	}
 	kept := x
@@ -79,7 +80,7 @@ func (s *Task) Revive(now Time) {
 func (s *Task) Describe(ev *Event) {
 	ev.Blob = appendStoredTask(nil, &storedTask{s, s.TaskExtras}, s.Submitted)
 	ev.Claims, ev.Purpose, ev.Group, ev.Priority = s.Claims, s.Purpose, s.Group, int(s.Priority)
-	ev.Agent, ev.Flow, ev.Actor = s.Agent, s.Flow, s.Principal
+	ev.Agent, ev.Flow, ev.Actor, ev.Trace = s.Agent, s.Flow, s.Principal, s.Trace
 }
 
 // DecodeTask reads what Describe wrote.
@@ -88,7 +89,7 @@ func DecodeTask(ev *Event) (*Task, error) {
 		Claims: ev.Claims, Purpose: ev.Purpose, Priority: int32(ev.Priority), Submitted: ev.At,
 		Address: &Address{Group: ev.Group, Agent: ev.Agent, Flow: ev.Flow, Principal: ev.Actor},
 	}
-	var x TaskExtras
+	x := TaskExtras{Trace: ev.Trace}
 	err := readStoredTask(ev.Blob, &storedTask{s, &x}, ev.At)
 	s.TaskExtras = x.Kept()
 	if err == nil && s.Message && len(s.Claims) != 1 {
@@ -107,7 +108,8 @@ func (s *Task) ClaimsKey(key interlock.Key) bool {
 
 // Cost counts what tasks share for each of them.
 func (s *Task) Cost() int {
-	n := interlock.TaskBytes + len(s.Payload) + len(s.Result) + len(s.Purpose) + s.Approval.Size() + s.Address.Size()
+	n := interlock.TaskBytes + len(s.Payload) + len(s.Result) + len(s.Purpose) + len(s.Trace) + s.Approval.Size() +
+		s.Address.Size()
 	for i := range s.Claims {
 		n += interlock.TaskClaimBytes + len(s.Claims[i].Key)
 	}

@@ -356,7 +356,11 @@ type TimelineTask struct {
 	Flow    string  `json:"flow,omitempty" text:"line"`
 	Claims  []Claim `json:"claims"`
 	Purpose string  `json:"purpose,omitempty" text:"line"`
-	From    Time    `json:"from"`
+	// Of the submission's traceparent.
+	TraceID string `json:"trace_id,omitempty"`
+	// Of the same: the span that the submission came from.
+	ParentID string `json:"parent_id,omitempty"`
+	From     Time   `json:"from"`
 	// Left out while it goes on.
 	To *Time `json:"to,omitempty"`
 	// The state in which it ended, or that its namespace was deleted or moved. A dead task that is taken up again has

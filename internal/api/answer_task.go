@@ -17,8 +17,10 @@ type Task struct {
 	// Another agent's JSON.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Another agent's text.
-	Purpose  string    `json:"purpose,omitempty" text:"line"`
-	Group    string    `json:"group,omitempty" text:"line"`
+	Purpose string `json:"purpose,omitempty" text:"line"`
+	Group   string `json:"group,omitempty" text:"line"`
+	// W3C traceparent of the submission, for the worker to go on with.
+	Trace    string    `json:"trace,omitempty" text:"line"`
 	Priority int       `json:"priority,omitempty"`
 	State    TaskState `json:"state,omitempty"`
 	// The submitter; another agent's text.

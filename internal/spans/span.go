@@ -147,7 +147,8 @@ func ofBar(namespace interlock.Namespace, b *api.TimelineBar) Span {
 // ofTask returns the span of a task that has ended.
 func ofTask(namespace interlock.Namespace, t *api.TimelineTask) Span {
 	return Span{
-		Trace: traceID("task", string(t.Task)), ID: taskID(string(t.Task)), Name: "task " + t.Queue, Role: Producer,
+		Trace: traceOfLease("", t.TraceID, string(t.Task)), ID: taskID(string(t.Task)), Parent: caller(t.ParentID),
+		Name: "task " + t.Queue, Role: Producer,
 		Start: t.From, End: *t.To, Failed: isFailure(t.Outcome), Attributes: ofTaskAttributes(namespace, t),
 	}
 }

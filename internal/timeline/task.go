@@ -24,7 +24,7 @@ func (r *Reducer) submitted(index interlock.Index, ev *record.Event, at id) {
 	r.number++
 	t := &task{number: r.number, at: at, Task: Task{
 		ID: ev.ID, Namespace: ev.Namespace, Agent: ev.Agent, Flow: ev.Flow, Claims: ev.Claims, Purpose: ev.Purpose,
-		From: ev.At, Index: index,
+		From: ev.At, Index: index, Context: contextOf(ev.Trace),
 	}}
 	t.Queue, t.Kind, _ = ev.Task() // the engine has refused one that cannot be read
 	r.tasks[at] = t

@@ -80,6 +80,7 @@ type Task struct {
 	Namespace   interlock.Namespace
 	Queue, Kind string
 	Agent, Flow string // of the submitter
+	Context            // of the submission
 	Claims      []interlock.Claim
 	From, To    record.Time // To is 0 while it goes on
 	// Outcome is the state in which it ended (done, dead or cancelled) or namespace_deleted or namespace_moved. A dead

@@ -291,7 +291,8 @@ type TaskSpec struct {
 	MaxBackoff    int64                  `protobuf:"varint,12,opt,name=max_backoff,json=maxBackoff,proto3" json:"max_backoff,omitempty"`
 	Message       bool                   `protobuf:"varint,13,opt,name=message,proto3" json:"message,omitempty"` // to the single writer of key; queue and claims are left out
 	Key           string                 `protobuf:"bytes,14,opt,name=key,proto3" json:"key,omitempty"`
-	Ask           *Question              `protobuf:"bytes,15,opt,name=ask,proto3" json:"ask,omitempty"` // a person decides before it may run
+	Ask           *Question              `protobuf:"bytes,15,opt,name=ask,proto3" json:"ask,omitempty"`     // a person decides before it may run
+	Trace         string                 `protobuf:"bytes,16,opt,name=trace,proto3" json:"trace,omitempty"` // W3C traceparent of the submitter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -429,6 +430,13 @@ func (x *TaskSpec) GetAsk() *Question {
 		return x.Ask
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 // Question is what a person is to decide.
@@ -1470,6 +1478,7 @@ type Task struct {
 	Settled       int64                  `protobuf:"varint,26,opt,name=settled,proto3" json:"settled,omitempty"`
 	Reason        string                 `protobuf:"bytes,27,opt,name=reason,proto3" json:"reason,omitempty"`
 	Barred        bool                   `protobuf:"varint,28,opt,name=barred,proto3" json:"barred,omitempty"`
+	Trace         string                 `protobuf:"bytes,29,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1698,6 +1707,13 @@ func (x *Task) GetBarred() bool {
 		return x.Barred
 	}
 	return false
+}
+
+func (x *Task) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 type Attempt struct {
@@ -2663,7 +2679,7 @@ const file_task_proto_rawDesc = "" +
 	"\x06attach\x18\x03 \x01(\bR\x06attach\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12\x14\n" +
-	"\x05agent\x18\x05 \x01(\tR\x05agent\"\xad\x03\n" +
+	"\x05agent\x18\x05 \x01(\tR\x05agent\"\xc3\x03\n" +
 	"\bTaskSpec\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12+\n" +
@@ -2681,7 +2697,8 @@ const file_task_proto_rawDesc = "" +
 	"maxBackoff\x12\x18\n" +
 	"\amessage\x18\r \x01(\bR\amessage\x12\x10\n" +
 	"\x03key\x18\x0e \x01(\tR\x03key\x12(\n" +
-	"\x03ask\x18\x0f \x01(\v2\x16.interlock.v1.QuestionR\x03ask\"\x8c\x01\n" +
+	"\x03ask\x18\x0f \x01(\v2\x16.interlock.v1.QuestionR\x03ask\x12\x14\n" +
+	"\x05trace\x18\x10 \x01(\tR\x05trace\"\x8c\x01\n" +
 	"\bQuestion\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x10\n" +
 	"\x03for\x18\x02 \x01(\x03R\x03for\x120\n" +
@@ -2756,7 +2773,7 @@ const file_task_proto_rawDesc = "" +
 	"\bmax_hold\x18\a \x01(\x03R\amaxHold\x12\x19\n" +
 	"\bmax_wait\x18\b \x01(\x03R\amaxWait\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\t \x01(\tR\trequestId\"\x8a\x06\n" +
+	"request_id\x18\t \x01(\tR\trequestId\"\xa0\x06\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n" +
@@ -2786,7 +2803,8 @@ const file_task_proto_rawDesc = "" +
 	"\x06result\x18\x19 \x01(\fR\x06result\x12\x18\n" +
 	"\asettled\x18\x1a \x01(\x03R\asettled\x12\x16\n" +
 	"\x06reason\x18\x1b \x01(\tR\x06reason\x12\x16\n" +
-	"\x06barred\x18\x1c \x01(\bR\x06barred\"\xc0\x01\n" +
+	"\x06barred\x18\x1c \x01(\bR\x06barred\x12\x14\n" +
+	"\x05trace\x18\x1d \x01(\tR\x05trace\"\xc0\x01\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x18\n" +

@@ -1199,6 +1199,10 @@ export interface TimelineTask {
   flow?: string;
   claims: Claim[];
   purpose?: string;
+  /** Of the submission's traceparent. */
+  trace_id?: string;
+  /** Of the same: the span that the submission came from. */
+  parent_id?: string;
   from: Time;
   /** Left out while it goes on. */
   to?: Time;
@@ -1912,6 +1916,8 @@ export interface Task {
   /** Another agent's text. */
   purpose?: string;
   group?: string;
+  /** W3C traceparent of the submission, for the worker to go on with. */
+  trace?: string;
   priority?: number;
   state?: TaskState;
   /** The submitter; another agent's text. */
@@ -5005,7 +5011,7 @@ export interface Operations {
   /** Acquire a lease. */
   acquireLease: {
     header?: {
-      /** W3C trace context; it is kept with the lease and logged at its end. */
+      /** W3C trace context. It is kept with the lease or the task, and its spans are in that trace. */
       traceparent?: string;
     };
     body: AcquireRequest;
@@ -5093,6 +5099,10 @@ export interface Operations {
   };
   /** Create a task for a worker. */
   createTask: {
+    header?: {
+      /** W3C trace context. It is kept with the lease or the task, and its spans are in that trace. */
+      traceparent?: string;
+    };
     body: SubmitRequest;
     answer: TaskAnswer;
   };
@@ -5219,6 +5229,10 @@ export interface Operations {
       /** The lease of the attempt. */
       id: LeaseID;
     };
+    header?: {
+      /** W3C trace context. It is kept with the lease or the task, and its spans are in that trace. */
+      traceparent?: string;
+    };
     body?: AckRequest;
     answer: Acknowledged;
   };
@@ -5332,6 +5346,10 @@ export interface Operations {
     path: {
       /** The key; all that follows, with its slashes. */
       key: Key;
+    };
+    header?: {
+      /** W3C trace context. It is kept with the lease or the task, and its spans are in that trace. */
+      traceparent?: string;
     };
     body?: SendRequest;
     answer: Sent;

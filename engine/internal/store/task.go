@@ -232,7 +232,7 @@ func (st *State) queueTask(t *Task, changed bool) {
 	r := st.NewRequest()
 	r.Num, t.Request = t.Num, r
 	r.Priority, r.Changed = int8(t.Spec.Priority), changed
-	r.SetDetails(RequestDetail{Purpose: t.Spec.Purpose, Task: t})
+	r.SetDetails(RequestDetail{Purpose: t.Spec.Purpose, Trace: t.Spec.Trace, Task: t})
 	r.SetClaims(t.Spec.Claims)
 	r.Granted, r.Renewed, r.Phase = t.Arrived, t.Since, Waiting
 	var c interlock.Terms

@@ -8,8 +8,8 @@ func (t *Task) Show() TaskView {
 	v := TaskView{Reason: t.Reason, Approval: t.showApproval(), Task: interlock.Task{
 		ID: t.ID, Queue: t.Queue.Name, Kind: s.Kind, Claims: s.Claims, Payload: s.Payload, Purpose: s.Purpose, Group: s.Group,
 		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal,
-		Sender: s.Sender,
-		Age:    t.Queue.NS.Now().Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result,
+		Sender: s.Sender, Trace: s.Trace,
+		Age: t.Queue.NS.Now().Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result,
 	}}
 	if t.State == interlock.TaskScheduled {
 		v.Due = max(0, s.Due.Sub(t.Queue.NS.Now()))

@@ -80,7 +80,7 @@ var fingerprints = scheme{
 		"TaskSpec": {
 			"Queue": "1", "Kind": "2", "Payload": "3", "Purpose": "4", "Group": "5", "Key": "6", "Claims": "7", "Priority": "8",
 			"Delay": "9", "Deadline": "10", "MaxAttempts": "11", "Backoff": "12", "MaxBackoff": "13", "Message": "14,bit=0",
-			"Ask": "14,bit=1",
+			"Ask": "14,bit=1", "Trace": "-",
 		},
 		"Question": {"Text": "1", "Limit": "2", "OnLimit": "3,default=Denied", "Reads": "4"},
 	},

@@ -1194,6 +1194,10 @@ class TimelineTask(_TimelineTaskRequired, _TimelineTaskKeywords, total=False):
     kind: str
     flow: str
     purpose: str
+    # Of the submission's traceparent.
+    trace_id: str
+    # Of the same: the span that the submission came from.
+    parent_id: str
     # Left out while it goes on.
     to: Time
     # The state in which it ended, or that its namespace was deleted or moved. A dead task that is taken up again has
@@ -1963,6 +1967,8 @@ class Task(_TaskRequired, total=False):
     # Another agent's text.
     purpose: str
     group: str
+    # W3C traceparent of the submission, for the worker to go on with.
+    trace: str
     priority: int
     state: TaskState
     # The submitter; another agent's text.

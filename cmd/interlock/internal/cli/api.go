@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -43,6 +44,14 @@ func newAPI(t *Target, wrap func(http.RoundTripper) http.RoundTripper) *API {
 func (a *App) API() *API {
 	a.apiOnce.Do(func() { a.api = newAPI(&a.Server, a.Wrap) })
 	return a.api
+}
+
+// Traceparent returns the header of W3C Trace Context that the variable TRACEPARENT asks for, nil for none.
+func Traceparent() http.Header {
+	if trace := os.Getenv("TRACEPARENT"); trace != "" {
+		return http.Header{"Traceparent": {trace}}
+	}
+	return nil
 }
 
 // Do makes a call. answer is what came, also with an error that is the server's

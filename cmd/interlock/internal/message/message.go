@@ -70,7 +70,10 @@ sender is the session, else the credential, else the agent: use --agent to set i
 			if err := s.Fill(&body.Sender, &body.Work); err != nil {
 				return err
 			}
-			r := cli.Request{Method: http.MethodPost, Path: view.MailboxPath(args[0]), Body: &body, ID: s.ID, Again: true}
+			r := cli.Request{
+				Method: http.MethodPost, Path: view.MailboxPath(args[0]), Body: &body, ID: s.ID, Again: true,
+				Header: cli.Traceparent(),
+			}
 			return follow.Begin(cmd.Context(), a, r, &s.Caller, &body.Wait)
 		},
 	}

@@ -38,6 +38,9 @@ func (h *assignment) variables() [][2]string {
 	if a := h.Task.Approval; a != nil {
 		variables[len(variables)-1][1] = cli.Clean(a.Verdict)
 	}
+	if h.Task.Trace != "" {
+		variables = append(variables, [2]string{"TRACEPARENT", cli.Clean(h.Task.Trace)})
+	}
 	return variables
 }
 
@@ -91,6 +94,7 @@ func newTaskPull(a *cli.App) *cobra.Command {
   INTERLOCK_FENCE    the fence: pass it along wherever you write
   INTERLOCK_AS_OF    the version of the namespace to read state at
   INTERLOCK_APPROVAL approved, if a person was asked
+  TRACEPARENT        the trace of the submitter, if it sent one
   INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
 
 Keep it alive with "interlock lease renew": the attempt has failed when --ttl has passed

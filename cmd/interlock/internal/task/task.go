@@ -95,7 +95,9 @@ deadlock.
 			if err := s.Fill(&body.Sender, &body.Work); err != nil {
 				return err
 			}
-			r := cli.Request{Method: http.MethodPost, Path: "/v1/tasks", Body: &body, ID: s.ID, Again: true}
+			r := cli.Request{
+				Method: http.MethodPost, Path: "/v1/tasks", Body: &body, ID: s.ID, Again: true, Header: cli.Traceparent(),
+			}
 			return follow.Begin(cmd.Context(), a, r, &s.Caller, &body.Wait)
 		},
 	}

@@ -82,6 +82,7 @@ payload on standard input, and in its environment
   INTERLOCK_AS_OF     the version of the namespace to read state at
   INTERLOCK_APPROVAL  approved, if a person was asked
   INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_URL  as with interlock run
+  TRACEPARENT         the trace of the submitter, if it sent one
 
 Its standard output is the result: JSON, or text. With exit code 0 the task is done. With
 any other, or by a signal, the attempt has failed, and its last line on standard error is
