@@ -3,6 +3,7 @@ package interlock
 import (
 	"encoding/hex"
 	"errors"
+	"strings"
 )
 
 // A LeaseID, TicketID or SessionID is 128 random bits. It is its holder's secret: any caller
@@ -43,7 +44,7 @@ func (id SessionID) IsZero() bool { return id == SessionID{} }
 func (id EffectID) IsZero() bool  { return id == EffectID{} }
 func (id TaskID) IsZero() bool    { return id == TaskID{} }
 
-var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits")
+var errBadID = errors.New("not an id: want a prefix and 32 hexadecimal digits in lower case")
 
 // ParseLeaseID parses the text of LeaseID.String.
 func ParseLeaseID(s string) (LeaseID, error) {
@@ -79,8 +80,9 @@ func parseID(s, prefix string) (id [16]byte, err error) {
 	if len(s) != len(prefix)+32 || s[:len(prefix)] != prefix {
 		return id, errBadID
 	}
-	if _, err := hex.Decode(id[:], []byte(s[len(prefix):])); err != nil {
-		return id, errBadID
+	// Each id has one spelling: the digits of String, which are lower-case.
+	if _, err := hex.Decode(id[:], []byte(s[len(prefix):])); err != nil || strings.ContainsAny(s, "ABCDEF") {
+		return [16]byte{}, errBadID
 	}
 	return id, nil
 }

@@ -102,16 +102,20 @@ func commitHeaders(h http.Header, key interlock.Key, cmd *engine.Commit) *interl
 	} {
 		*to = h.Get(name)
 	}
-	if text := h.Get("Interlock-Session"); text != "" {
-		id, err := interlock.ParseSessionID(text)
+	switch list := h.Values("Interlock-Session"); len(list) {
+	case 0:
+	case 1:
+		id, err := interlock.ParseSessionID(list[0]) // none may not be meant, so "" is refused
 		if err != nil || id.IsZero() {
 			return badID("session", "s_")
 		}
 		cmd.Session = id
+	default:
+		return badHeader("the header Interlock-Session must occur once")
 	}
 	for _, list := range h.Values("Interlock-Lease") {
 		for text := range strings.SplitSeq(list, ",") {
-			id, err := interlock.ParseLeaseID(strings.TrimSpace(text))
+			id, err := interlock.ParseLeaseID(strings.Trim(text, " \t"))
 			if err != nil || id.IsZero() {
 				return badID("lease", "l_")
 			}

@@ -186,12 +186,29 @@ func TestHeadersOfAWrite(t *testing.T) {
 			"documents.0.flow", "late",
 		).is("documents.0.note", "late fee")
 		got.is("documents.0.fence", lease.str("lease.fence")).is("documents.0.session", lease.str("lease.holder.session"))
-		for _, bad := range [][2]string{{"Interlock-Session", "s_1"}, {"Interlock-Lease", "l_1"}, {"Interlock-Lease", ""}} {
-			if bad[1] == "" {
-				bad[1] = ","
+		for _, bad := range [][2]string{
+			{"Interlock-Session", ""}, // as of a variable that is not set: it must not be written without a session
+			{"Interlock-Session", "s_1"},
+			{"Interlock-Session", "s_" + strings.ToUpper(session[2:])},
+			{"Interlock-Session", session + "," + session},
+			{"Interlock-Session", session + "\u00a0"},
+			{"Interlock-Lease", ""},
+			{"Interlock-Lease", ","},
+			{"Interlock-Lease", "l_1"},
+			{"Interlock-Lease", lease.str("lease.id") + "\u00a0"},
+			{"Interlock-Lease", lease.str("lease.id") + ","},
+		} {
+			for _, method := range []string{"PUT", "DELETE"} {
+				r := d.request(method, "/v1/state/account:1", map[string]string{"PUT": `{"balance":2}`}[method])
+				r.Header.Set(bad[0], bad[1])
+				d.send(r).want(400, "invalid_id")
 			}
-			d.delete("/v1/state/account:1", bad[0], bad[1]).want(400, "invalid_id")
 		}
+		twice := d.request("DELETE", "/v1/state/account:1", "")
+		twice.Header["Interlock-Session"] = []string{session, session}
+		d.send(twice).want(400, "invalid_request").says("detail", "Interlock-Session must occur once")
+		d.send(d.request("PUT", "/v1/state/account:1", `{"balance":1}`, "If-Match", "*", "Interlock-Lease",
+			lease.str("lease.id")+" ,\t"+lease.str("lease.id"))).want(200)
 		d.delete("/v1/state/account:1", "Interlock-Agent", "\xff").want(400)
 		again := d.delete(
 			"/v1/state/account:1", "Interlock-Lease", lease.str("lease.id"), "Idempotency-Key", "once",
