@@ -19,7 +19,7 @@ func TestReport(t *testing.T) {
 	since := "2020-01-01T00:00:00Z"
 	live := r.must("report", "--since", since)
 	for _, want := range []string{
-		"2 incidents: 1 lost lease, 1 fail-over.", "An operator revoked account:1 from <b>billing</b>",
+		"2 incidents: 1 lost lease, 1 fail-over.", "An operator revoked account:1 from \"<b>billing</b>\"",
 		"interlock log --from ", "(all)", "A server began a new epoch",
 	} {
 		if !strings.Contains(live, want) {

@@ -160,7 +160,7 @@ func TestReducer(t *testing.T) {
 			"a fail-over, which is of no namespace",
 			[]record.Event{{Kind: record.Opened, At: 5 * second, Epoch: 3, Idle: 4 * time.Second}},
 			`5 9<10 fail_over: A server began a new epoch after 4.0s without an event.
-    interlock status`,
+    interlock at --index 9 key waits`,
 		},
 		{
 			"dead letters",

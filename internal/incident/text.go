@@ -33,7 +33,6 @@ func (in *Incident) describe() {
 	case FailOver:
 		in.Text = fmt.Sprintf("A server began a new epoch after %s without an event", prose.Short(in.Took))
 		in.Next = "If no one restarted it on purpose, read the log of the server that was active before."
-		in.Command = "interlock status"
 	case DeadLetter:
 		in.Text = fmt.Sprintf("The task %s is not tried again", in.Task)
 		if in.Cause != "" {
