@@ -10,8 +10,9 @@ import (
 	"github.com/interlockdev/interlock/shard"
 )
 
-// NewArchive is the HTTP API of a journal without a server: /v1/at and /v1/timeline answer as a server would, for
-// any namespace, the first without bounds of time and memory. Every other call about a namespace is refused.
+// NewArchive is the HTTP API of a journal without a server: /v1/at, /v1/differences, /v1/timeline and /v1/report answer
+// as a server would, for any namespace, the first two without bounds of time and memory. Every other call about a
+// namespace is refused.
 func NewArchive(of *shard.Archive, version string) (http.Handler, error) {
 	s, err := New(Config{
 		Shard: archiveShard{noShard{elsewhere(func() Active { return Active{} })}, of}, Past: shard.Unbounded(),
@@ -38,6 +39,13 @@ func (a archiveShard) LookBack(
 	look func(*engine.Engine, engine.Time) (done bool),
 ) (interlock.At, error) {
 	return a.of.LookBack(ctx, past, index, now, look)
+}
+
+func (a archiveShard) Compare(
+	ctx context.Context, past *shard.Past, first, second shard.Moment,
+	look func(first, second *engine.Engine) (done bool),
+) (interlock.At, interlock.Index, error) {
+	return a.of.Compare(ctx, past, first, second, look)
 }
 
 func (a archiveShard) Oldest(ctx context.Context) (interlock.Index, error) { return a.of.Oldest(ctx) }

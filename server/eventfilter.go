@@ -97,14 +97,21 @@ func (c *call) momentParam(name string) (t engine.Time, ok bool) {
 	if text == "" {
 		return 0, true
 	}
+	if t, ok = parseMoment(text); !ok {
+		c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
+			"parameter %s: want a time such as 2026-01-02T03:04:05Z, or how long it is ago, such as 12h or 7d, found %q", name,
+			clipped(text),
+		))
+	}
+	return t, ok
+}
+
+// parseMoment reads a time in RFC 3339, or how long it is ago.
+func parseMoment(text string) (t engine.Time, ok bool) {
 	moment, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		ago, valid := parseAgo(text)
 		if !valid {
-			c.refuse(interlock.CodeInvalidRequest, fmt.Sprintf(
-				"parameter %s: want a time such as 2026-01-02T03:04:05Z, or how long it is ago, such as 12h or 7d, found %q", name,
-				clipped(text),
-			))
 			return 0, false
 		}
 		moment = time.Now().Add(-ago)

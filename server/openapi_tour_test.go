@@ -255,6 +255,7 @@ func tourFaults(d *door) {
 	d.get("/v1/watch?from=2").want(410, "history_trimmed")
 	d.server.shard = largeShard{healthy}
 	d.get("/v1/at?path=keys&index=2").want(422, "past_too_large")
+	d.get("/v1/differences?from=2").want(422, "past_too_large").says("detail", "entry 2", "512 MiB")
 	d.server.shard = healthy
 	for range d.server.streams.max {
 		if leave, ok := d.server.streams.enter(interlock.DefaultNamespace); !ok {

@@ -119,48 +119,64 @@ func (c *call) moment() (m *moment, ok bool) {
 		)
 		return nil, false
 	}
-	newest := c.s.shard.At()
-	if !c.s.archive {
-		if newest, ok = c.confirm(); !ok {
-			return nil, false
-		}
+	newest, ok := c.newest()
+	if !ok {
+		return nil, false
 	}
 	m = &moment{}
 	if at != "" {
-		if m.now, ok = c.momentParam("time"); !ok {
-			return nil, false
+		if m.now, ok = c.momentParam("time"); ok {
+			m.index, ok = c.indexAt(m.now, newest.Index)
 		}
-		return m, c.indexAt(m, newest.Index)
+		return m, ok
 	}
-	n, err := strconv.ParseUint(index, 10, 63)
-	if err != nil || n == 0 {
-		c.refuse(
-			interlock.CodeInvalidRequest, fmt.Sprintf("parameter index: want a number from 1 on, found %q", clipped(index)),
-		)
-		return nil, false
-	}
-	if m.index = interlock.Index(n); m.index > newest.Index {
-		c.refuse(
-			interlock.CodeFutureVersion, fmt.Sprintf("index %s does not exist yet: the newest is %d", index, newest.Index),
-		)
-		return nil, false
-	}
-	return m, true
+	m.index, ok = c.pastIndex("index", newest.Index)
+	return m, ok
 }
 
-// indexAt completes a moment that a time names.
-func (c *call) indexAt(m *moment, newest interlock.Index) (ok bool) {
-	index, err := c.s.shard.IndexAt(c.r.Context(), m.now, seekMargin)
+// newest is the newest entry that a call about the past may name.
+func (c *call) newest() (at interlock.At, ok bool) {
+	if c.s.archive {
+		return c.s.shard.At(), true
+	}
+	return c.confirm()
+}
+
+// pastIndex reads a parameter that is the index of an entry.
+func (c *call) pastIndex(name string, newest interlock.Index) (index interlock.Index, ok bool) {
+	text := c.query.Get(name)
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 {
+		c.refuse(
+			interlock.CodeInvalidRequest, fmt.Sprintf("parameter %s: want a number from 1 on, found %q", name, clipped(text)),
+		)
+		return 0, false
+	}
+	if index = interlock.Index(n); index > newest {
+		c.fail(&interlock.Error{
+			Code:    interlock.CodeFutureVersion,
+			Message: fmt.Sprintf("index %s does not exist yet: the newest is %d", text, newest),
+			Advice: interlock.Advice{
+				Action: interlock.ActFixRequest, Message: fmt.Sprintf("name index %d or an earlier moment", newest),
+			},
+		})
+		return 0, false
+	}
+	return index, true
+}
+
+// indexAt returns the index of the last entry up to a time.
+func (c *call) indexAt(t engine.Time, newest interlock.Index) (index interlock.Index, ok bool) {
+	index, err := c.s.shard.IndexAt(c.r.Context(), t, seekMargin)
 	switch {
 	case err != nil:
 		c.failWith(c.whyEnded(c.r.Context(), err))
-		return false
+		return 0, false
 	case index == 0:
 		c.failWith(c.trimmed())
-		return false
+		return 0, false
 	}
-	m.index = min(index, newest)
-	return true
+	return min(index, newest), true
 }
 
 // lookBack asks about the call's moment.
@@ -172,16 +188,21 @@ func (c *call) lookBack(look func(*engine.Engine, engine.Time) (done bool)) (int
 			return look(e, now)
 		},
 	)
+	return at, c.pastRefusal(err, m.index)
+}
+
+// pastRefusal is the refusal of a state that cannot be replayed, or err.
+func (c *call) pastRefusal(err error, index interlock.Index) error {
 	switch {
 	case errors.Is(err, shard.ErrTooOld):
-		return at, c.trimmed()
+		return c.trimmed()
 	case errors.Is(err, shard.ErrTooLarge), errors.Is(err, shard.ErrTooLong):
-		return at, &interlock.Error{
+		return &interlock.Error{
 			Code:    interlock.CodePastTooLarge,
-			Message: fmt.Sprintf("the state after entry %d cannot be replayed within 2 s and 512 MiB", m.index),
+			Message: fmt.Sprintf("the state after entry %d cannot be replayed within 2 s and 512 MiB", index),
 		}
 	}
-	return at, err
+	return err
 }
 
 // trimmed is the refusal of a moment that is too long ago.
@@ -193,5 +214,8 @@ func (c *call) trimmed() error {
 	return &interlock.Error{
 		Code:    interlock.CodeHistoryTrimmed,
 		Message: fmt.Sprintf("the state of that moment is no longer kept: the oldest is that of index %d", oldest),
+		Advice: interlock.Advice{
+			Action: interlock.ActFixRequest, Message: fmt.Sprintf("name index %d or a later moment", oldest),
+		},
 	}
 }

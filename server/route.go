@@ -51,6 +51,7 @@ var routes = []route{
 	}}}},
 	{"/v1/report", []method{{"GET", (*call).getReport, mayRead, []string{"since", "until"}}}},
 	{"/v1/at", []method{{"GET", (*call).getPast, mayRead, []string{"path", "index", "time"}}}},
+	{"/v1/differences", []method{{"GET", (*call).getDifferences, mayRead, []string{"from", "to", "prefix", "limit"}}}},
 	{"/metrics", []method{{"GET", (*call).getMetrics, mayScrape, nil}}},
 
 	{"/v1/leases", []method{

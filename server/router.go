@@ -209,6 +209,12 @@ func (e noShard) LookBack(
 	return interlock.At{}, e.refusal()
 }
 
+func (e noShard) Compare(
+	context.Context, *shard.Past, shard.Moment, shard.Moment, func(first, second *engine.Engine) bool,
+) (interlock.At, interlock.Index, error) {
+	return interlock.At{}, 0, e.refusal()
+}
+
 func (e noShard) Oldest(context.Context) (interlock.Index, error) { return 0, e.refusal() }
 
 func (e noShard) IndexAt(context.Context, engine.Time, time.Duration) (interlock.Index, error) {

@@ -49,12 +49,16 @@ type Shard interface {
 	Condition(ctx context.Context) (shard.Condition, interlock.At, error)
 	// Seek returns an index before all entries from a time on, and not far before the first of them.
 	Seek(ctx context.Context, t engine.Time) (interlock.Index, error)
-	// LookBack is Survey as of an index and a time, Oldest the first index that it can answer about, and
-	// IndexAt finds the last entry up to a time: see shard.Past.
+	// LookBack is Survey as of an index and a time, Compare looks at two of them, Oldest is the first index that
+	// both can answer about, and IndexAt finds the last entry up to a time: see shard.Past.
 	LookBack(
 		ctx context.Context, past *shard.Past, index interlock.Index, now engine.Time,
 		look func(*engine.Engine, engine.Time) (done bool),
 	) (interlock.At, error)
+	Compare(
+		ctx context.Context, past *shard.Past, first, second shard.Moment,
+		look func(first, second *engine.Engine) (done bool),
+	) (at interlock.At, failed interlock.Index, err error)
 	Oldest(ctx context.Context) (interlock.Index, error)
 	IndexAt(ctx context.Context, t engine.Time, margin time.Duration) (interlock.Index, error)
 	// OnReset registers a function to call when the engine was rebuilt and forgot its listeners.

@@ -62,6 +62,13 @@ func (a *Archive) LookBack(
 	return a.s.LookBack(ctx, p, index, now, look)
 }
 
+// Compare is Shard.Compare.
+func (a *Archive) Compare(
+	ctx context.Context, p *Past, first, second Moment, look func(first, second *engine.Engine) (done bool),
+) (at interlock.At, failed interlock.Index, err error) {
+	return a.s.Compare(ctx, p, first, second, look)
+}
+
 // Oldest is Shard.Oldest.
 func (a *Archive) Oldest(ctx context.Context) (interlock.Index, error) { return a.s.Oldest(ctx) }
 

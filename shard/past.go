@@ -45,6 +45,12 @@ type pastState struct {
 	bytes  int
 }
 
+// Moment is the state after an index as of a time, or as of the time of its last entry if that is later.
+type Moment struct {
+	Index interlock.Index
+	Time  engine.Time
+}
+
 // NewPast makes one without states.
 func NewPast() *Past {
 	p := &Past{turn: make(chan struct{}, 1), room: pastBytes, time: pastWithin}
@@ -79,7 +85,7 @@ func (s *Shard) LookBack(
 	case <-ctx.Done():
 		return at, ctx.Err()
 	}
-	x, err := p.state(ctx, pastState{of: s, index: index, now: now})
+	x, err := p.state(ctx, pastState{of: s, index: index, now: now}, p.room)
 	if err != nil {
 		return at, err
 	}
@@ -91,8 +97,35 @@ func (s *Shard) LookBack(
 	return interlock.At{Shard: s.number, Epoch: s.epoch, Index: index}, nil
 }
 
-// state returns a kept state, or replays it.
-func (p *Past) state(ctx context.Context, x pastState) (pastState, error) {
+// Compare is LookBack at two states at once. Both together take as much memory as one of LookBack, and each has its
+// time. at is that of the second one; failed is the index of the state that an error is about.
+func (s *Shard) Compare(
+	ctx context.Context, p *Past, first, second Moment, look func(first, second *engine.Engine) (done bool),
+) (at interlock.At, failed interlock.Index, err error) {
+	select {
+	case <-p.turn:
+		defer func() { p.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return at, 0, ctx.Err()
+	}
+	x, err := p.state(ctx, pastState{of: s, index: first.Index, now: first.Time}, p.room)
+	if err != nil {
+		return at, first.Index, err
+	}
+	y, err := p.state(ctx, pastState{of: s, index: second.Index, now: second.Time}, p.room-x.bytes)
+	if err != nil {
+		return at, second.Index, err
+	}
+	for !look(x.engine, y.engine) {
+		if err := ctx.Err(); err != nil {
+			return at, 0, err
+		}
+	}
+	return interlock.At{Shard: s.number, Epoch: s.epoch, Index: second.Index}, 0, nil
+}
+
+// state returns a kept state, or replays it within some memory.
+func (p *Past) state(ctx context.Context, x pastState, room int) (pastState, error) {
 	if i := slices.IndexFunc(p.kept, func(k pastState) bool {
 		return k.of == x.of && k.index == x.index && k.now == x.now
 	}); i >= 0 {
@@ -102,7 +135,7 @@ func (p *Past) state(ctx context.Context, x pastState) (pastState, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.time, ErrTooLong)
 	defer cancel()
-	r, err := replay(ctx, until{x.of.journal, x.index}, engine.New(x.of.options...), x.index, x.within(p.room), nil)
+	r, err := replay(ctx, until{x.of.journal, x.index}, engine.New(x.of.options...), x.index, x.within(room), nil)
 	if err != nil {
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, ErrTooLong):

@@ -140,3 +140,46 @@ func TestPastIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Two states are compared at once, each is the one that was asked for, and both together have the memory of one
+// question.
+func TestCompareTwoStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for i := range 100 {
+			r.do(acquire(nil, fmt.Sprint("key:", i)))
+		}
+		p, newest := NewPast(), r.shard.At().Index
+		compare := func(first, second interlock.Index) (leases [2]int, failed interlock.Index, err error) {
+			at, failed, err := r.shard.Compare(
+				r.Context(), p, Moment{Index: first}, Moment{Index: second}, func(a, b *engine.Engine) bool {
+					leases = [2]int{a.Counts().Leases, b.Counts().Leases}
+					return true
+				},
+			)
+			if err == nil && at.Index != second {
+				t.Errorf("the answer is of %d, want %d", at.Index, second)
+			}
+			return leases, failed, err
+		}
+		for range 2 { // the second time both are kept
+			if got, _, err := compare(newest-60, newest); got != [2]int{40, 100} || err != nil {
+				t.Errorf("%v leases, %v; want 40 and 100", got, err)
+			}
+		}
+		if got, _, err := compare(newest, newest); got != [2]int{100, 100} || err != nil {
+			t.Errorf("a state with itself: %v leases, %v", got, err)
+		}
+		p = NewPast()
+		p.room = 300 * objectBytes // for 100 leases with their keys, and for no second such state
+		if _, failed, err := compare(newest-1, newest); !errors.Is(err, ErrTooLarge) || failed != newest {
+			t.Errorf("both need more memory than there is: %v about entry %d", err, failed)
+		}
+		if _, err := r.pastHash(p, newest); err != nil {
+			t.Errorf("one of them, after that: %v", err)
+		}
+		if got, _, err := compare(3, newest); err != nil || got[1] != 100 {
+			t.Errorf("a small one and a large one: %v, %v", got, err)
+		}
+	})
+}

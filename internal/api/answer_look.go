@@ -197,6 +197,123 @@ type Past struct {
 	Stamp
 }
 
+// Differences is the answer of GET /v1/differences: what differs between two states. Each list has the first limit
+// changes; what came and went between both moments is in neither.
+type Differences struct {
+	From Moment         `json:"from"`
+	To   Moment         `json:"to"`
+	Sums DifferenceSums `json:"sums"`
+	// By key. A lease is listed at each of its keys.
+	Leases []LeaseDifference `json:"leases"`
+	// Tickets, in the order of their arrival.
+	Waiters []WaiterDifference `json:"waiters"`
+	// By key.
+	Documents []DocumentDifference `json:"documents"`
+	// In the order of their submission.
+	Tasks []TaskDifference `json:"tasks"`
+	// Changes that sums count and the lists leave out.
+	LeftOut int `json:"left_out" min:"0"`
+	Stamp
+}
+
+// Moment is the state after an entry of the journal.
+type Moment struct {
+	Index interlock.Index `json:"index,string"`
+	// The requested time, or that of the entry; left out for the first entry of a journal, which has none.
+	Time *Time `json:"time,omitempty"`
+}
+
+// DifferenceSums counts all changes.
+type DifferenceSums struct {
+	Leases    DifferenceCount `json:"leases"`
+	Waiters   DifferenceCount `json:"waiters"`
+	Documents DifferenceCount `json:"documents"`
+	Tasks     DifferenceCount `json:"tasks"`
+}
+
+// DifferenceCount counts the changes of one kind.
+type DifferenceCount struct {
+	New     int `json:"new" min:"0"`
+	Gone    int `json:"gone" min:"0"`
+	Changed int `json:"changed" min:"0"`
+}
+
+// LeaseDifference is a change at a key: another lease, or another fence, mode, count or liveness of the same one.
+// Where one exclusive lease took the place of another, that is one change.
+type LeaseDifference struct {
+	Key    Key        `json:"key"`
+	Change Change     `json:"change"`
+	Before *LeaseThen `json:"before,omitempty"`
+	After  *LeaseThen `json:"after,omitempty"`
+}
+
+// LeaseThen is a lease in one of two states.
+type LeaseThen struct {
+	Name
+	Purpose string `json:"purpose" text:"line"`
+	Mode    Mode   `json:"mode"`
+	// As of its claim; left out for a mode without one.
+	Count uint32          `json:"count,omitempty" min:"1"`
+	Fence interlock.Fence `json:"fence,string"`
+	// Heartbeats are not journaled: a holder that had not lost its lease counts as live.
+	Liveness Liveness `json:"liveness"`
+}
+
+// WaiterDifference is a waiter that came or left, or has another position.
+type WaiterDifference struct {
+	// Its number, the same in all its events.
+	Request Decimal `json:"request"`
+	Name
+	// It wants.
+	Keys   []Key       `json:"keys"`
+	Change Change      `json:"change"`
+	Before *WaiterThen `json:"before,omitempty"`
+	After  *WaiterThen `json:"after,omitempty"`
+}
+
+// WaiterThen is a waiter in one of two states.
+type WaiterThen struct {
+	// 0 with an offer, and of a declared wait for another agent.
+	Position int  `json:"position" min:"0"`
+	Offered  bool `json:"offered"`
+}
+
+// DocumentDifference is a document with another version.
+type DocumentDifference struct {
+	Key    Key           `json:"key"`
+	Change Change        `json:"change"`
+	Before *DocumentThen `json:"before,omitempty"`
+	After  *DocumentThen `json:"after,omitempty"`
+}
+
+// DocumentThen is a document in one of two states. GET /v1/state/{key} with this version has its content, as long as
+// it is kept.
+type DocumentThen struct {
+	Version interlock.Version `json:"version,string"`
+	Size    int               `json:"size" min:"0" unit:"bytes"`
+	// The writer.
+	Agent string `json:"agent" text:"line"`
+	Note  string `json:"note" text:"line"`
+}
+
+// TaskDifference is a task with another state or attempt.
+type TaskDifference struct {
+	Task    TaskID    `json:"task"`
+	Queue   string    `json:"queue" text:"line"`
+	Kind    string    `json:"kind" text:"line"`
+	Purpose string    `json:"purpose" text:"line"`
+	Change  Change    `json:"change"`
+	Before  *TaskThen `json:"before,omitempty"`
+	After   *TaskThen `json:"after,omitempty"`
+}
+
+// TaskThen is a task in one of two states.
+type TaskThen struct {
+	State TaskState `json:"state"`
+	// Of a running one, which it is; else how many there were.
+	Attempt int `json:"attempt" min:"0"`
+}
+
 // Waits is the answer of GET /v1/waits.
 type Waits struct {
 	// At most 10,000, in the order of arrival.

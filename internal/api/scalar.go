@@ -109,6 +109,11 @@ type LeaseState = string
 //schema:enum live,suspect,soft,grace,offered,parked,closed
 type Liveness = string
 
+// Change is what became of a thing between two states: it has come, has gone, or is another one.
+//
+//schema:enum new,gone,changed
+type Change = string
+
 // KeyState is the state of a key. free: neither held nor waited for.
 //
 //schema:enum free,held,waiting

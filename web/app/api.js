@@ -43,9 +43,9 @@ async function answer(response) {
   return body;
 }
 
-/** Where the JSON of a path is: of the present, or of the moment that the page looks at. The journal has no past. */
+/** Where the JSON of a path is: of the present, or of the moment that the page looks at. The journal and differences have no past. */
 export function twin(path, index) {
-  return index && !/^.v1.(events|timeline|report)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
+  return index && !/^.v1.(events|timeline|report|differences)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
 }
 
 const answerOf = async (path, index) => answer(await fetch(twin(path, index), { headers: headers() }));

@@ -5,6 +5,7 @@ import { fresh, lines, tick, useGet } from './api.js';
 import { at, href, query, refine } from './route.js';
 import { AgentLink, Empty, Head, Missing, Mono, State, Table, Text, count, plural } from './ui.jsx';
 import { keyOf, sentence, trouble } from './event.js';
+import { Differences } from './differences.jsx';
 
 const windowSize = 2000; // entries that the list goes back
 
@@ -15,7 +16,7 @@ function fits(e, { agent, prefix, event }) {
 }
 
 export function Journal() {
-  const { agent = '', prefix = '', event = '' } = query.value;
+  const { agent = '', prefix = '', event = '', against = '' } = query.value;
   const status = useGet(at.value ? '' : '/v1/status', 60000);
   const newest = tick.value || (status.data && Number(status.data.at.index)) || at.value;
   const first = (status.data && status.data.server && Number(status.data.server.journal.first)) || 1;
@@ -52,6 +53,7 @@ export function Journal() {
       {at.value > 0 && (
         <p>The state at this moment: <a href={href('')}>Now</a>, <a href={href('keys')}>Keys</a>, <a href={href('waits')}>Waits</a>, <a href={href('agents')}>Agents</a>, <a href={href('work')}>Work</a>.</p>
       )}
+      <Differences />
       <div class="filters">
         <label>Agent<input value={agent} onChange={(e) => refine({ agent: e.currentTarget.value })} /></label>
         <label>Key begins with<input value={prefix} onChange={(e) => refine({ prefix: e.currentTarget.value })} /></label>
@@ -66,9 +68,9 @@ export function Journal() {
       {rows.length > 0 && (
         <Table
           label="Events" rows={rows} id={(e) => e.index + e.event + (e.request || '') + (e.fence || '') + (e.task || '')}
-          to={(e) => href('journal', '', { agent, prefix, event, at: e.index })} more={plural(rows.length, 'event')}
+          to={(e) => href('journal', '', { agent, prefix, event, against, at: e.index })} more={plural(rows.length, 'event')}
           columns={[
-            { head: 'Entry', right: true, cell: (e) => <a class="num" href={href('journal', '', { agent, prefix, event, at: e.index })}>{e.index}</a> },
+            { head: 'Entry', right: true, cell: (e) => <a class="num" href={href('journal', '', { agent, prefix, event, against, at: e.index })}>{e.index}</a> },
             { head: 'Time', cell: (e) => <time class="num" dateTime={e.time} title={e.time}>{new Date(e.time).toLocaleTimeString('en-GB')}</time> },
             { head: 'Event', cell: (e) => (trouble(e) ? <State is={e.event.replaceAll('_', ' ')} kind={trouble(e) === 'start' ? 'off' : 'bad'} /> : e.event.replaceAll('_', ' ')) },
             { head: 'Agent', cell: (e) => e.agent && <AgentLink of={e.agent} flow={e.flow} /> },

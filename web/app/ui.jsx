@@ -76,7 +76,8 @@ export function Head({ title, json, children }) {
   );
 }
 
-function Twin({ path }) {
+/** The JSON that a view shows, and the call as curl. */
+export function Twin({ path }) {
   const [copied, set] = useState(false);
   const from = twin(path, at.value);
   const copy = async () => {

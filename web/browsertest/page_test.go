@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,6 +22,7 @@ var pages = []struct{ name, view, shows string }{
 	{"agents", "agents", "billing-7"},
 	{"work", "work", "Refund 240 EUR to customer 77?"},
 	{"journal", "journal", "task attempt failed"},
+	{"differences", "journal?against=12", "6 documents (6 new)"},
 	{"report", "report?last=1h", "waited for each other at repo:web/src/auth.ts and repo:web/src/session.ts"},
 	{"past", "waits?at=12", "You look at the state after entry"},
 	{"admin", "admin", "model:{name}"},
@@ -75,7 +77,7 @@ func TestPages(t *testing.T) {
 // picture writes what the page shows, if that was asked for.
 func (b *browser) picture(name, scheme string) {
 	b.Helper()
-	if *screenshots == "" || name == "hostile" || name == "past" {
+	if *screenshots == "" || name == "hostile" || name == "past" || name == "differences" {
 		return
 	}
 	var png []byte
@@ -222,4 +224,76 @@ func TestIncident(t *testing.T) {
 	b.shows("tests-2")
 	b.shows("refactor-3")
 	b.calm("an incident")
+}
+
+// The journal compares two moments: other holders of keys, waiters that have come nearer, documents.
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	s.scene()
+	newest := func() string {
+		at, _ := s.call(operator, "GET", "/v1/status", nil)["at"].(object)
+		return fmt.Sprint(at["index"])
+	}
+	ask := func(agent, key, kind string) string {
+		answer, _ := s.call(operator, "POST", "/v1/leases", object{
+			"session": s.session(operator, agent), "claims": []object{{"key": key}}, "on_conflict": "wait", "ttl_ms": 600_000,
+		})[kind].(object)
+		return fmt.Sprint(answer["id"])
+	}
+	lease := ask("billing-7", "case:1", "lease")
+	ticket := ask("support-8", "account:12345", "ticket")
+	ask("support-9", "account:12345", "ticket")
+	before := newest()
+	s.call(operator, "POST", "/v1/leases/"+lease+"/release", object{})
+	ask("refactor-3", "case:1", "lease")
+	ask(hostileAgent, "other "+hostileKey, "lease")
+	s.call(operator, "DELETE", "/v1/tickets/"+ticket, nil)
+	s.call(operator, "PUT", "/v1/state/case:2", object{"balance": 36})
+	after := newest()
+
+	b := s.browse(t)
+	b.logIn(viewer)
+	b.open("journal?at=" + after + "&against=" + before)
+	b.shows("2 leases (1 new, 1 changed), 2 waiters (1 gone, 1 changed), 1 document (1 new)")
+	row := func(label, text string) {
+		t.Helper()
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('[aria-label="Different %s"] tbody tr')].some((r) =>
+			[...r.cells].map((c) => c.textContent.trim()).join(' | ').includes(%q))`, label, text), "a row of "+label+": "+text)
+	}
+	row("leases", "case:1 | ◷ changed | billing-7, fence ")
+	row("leases", "| refactor-3, fence ")
+	row("leases", "other "+hostileKey+" | ● new | – | evil gnp.exe, fence ")
+	row("waiters", "support-8 | account:12345 | ○ gone | position 5 | –")
+	row("waiters", "support-9 | account:12345 | ◷ changed | position 6 | position 5")
+	row("documents", "case:2 | ● new | – | version ")
+	b.calm("differences")
+	if !b.is(`document.querySelectorAll('main img, main script').length === 0`) {
+		t.Error("a name became markup")
+	}
+	b.open("journal?at=" + after + "&against=" + before + "&prefix=other")
+	b.shows("1 lease (1 new) at keys that begin with other.")
+	b.open("journal?at=" + after + "&against=" + after)
+	b.shows("No lease, waiter, document or task is different.")
+	b.click("Entry before")
+	b.shows("1 document (1 new)")
+	b.click("Do not compare")
+	b.until(`!document.body.innerText.includes('Differences')`, "no differences")
+
+	b.open("journal?at=" + before + "&against=" + after)
+	b.shows("Entry " + after + " is later than entry " + before)
+	b.click("Exchange them")
+	b.shows("2 leases (1 new, 1 changed)")
+	b.click("The present")
+	b.until(`new URL(location).searchParams.get('at') === null`, "the present")
+	b.shows("No lease, waiter, document or task is different.")
+	b.open("journal?against=0s")
+	b.until(`/^[0-9]+$/.test(new URL(location).searchParams.get('against'))`, "the entry of that time")
+	b.calm("two moments")
+
+	b.open("journal?against=999999")
+	b.shows("index 999999 does not exist yet")
+	b.shows("Next: name index ")
+	b.open("journal?against=" + url.QueryEscape(hostileText))
+	b.shows("want the index of an entry, such as 1041")
 }

@@ -213,6 +213,12 @@ export type Liveness =
   | "parked"
   | "closed";
 
+/** What became of a thing between two states: it has come, has gone, or is another one. */
+export type Change =
+  | "new"
+  | "gone"
+  | "changed";
+
 /** The state of a key. free: neither held nor waited for. */
 export type KeyState =
   | "free"
@@ -1009,6 +1015,143 @@ export interface Past {
   answer: unknown;
   at: At;
   server_time: Time;
+}
+
+/**
+ * The answer of GET /v1/differences: what differs between two states. Each list has the first limit
+ * changes; what came and went between both moments is in neither.
+ */
+export interface Differences {
+  from: Moment;
+  to: Moment;
+  sums: DifferenceSums;
+  /** By key. A lease is listed at each of its keys. */
+  leases: LeaseDifference[];
+  /** Tickets, in the order of their arrival. */
+  waiters: WaiterDifference[];
+  /** By key. */
+  documents: DocumentDifference[];
+  /** In the order of their submission. */
+  tasks: TaskDifference[];
+  /** Changes that sums count and the lists leave out. */
+  left_out: number;
+  at: At;
+  server_time: Time;
+}
+
+/** The state after an entry of the journal. */
+export interface Moment {
+  index: string;
+  /**
+   * The requested time, or that of the entry; left out for the first entry of a journal, which has
+   * none.
+   */
+  time?: Time;
+}
+
+/** DifferenceSums counts all changes. */
+export interface DifferenceSums {
+  leases: DifferenceCount;
+  waiters: DifferenceCount;
+  documents: DifferenceCount;
+  tasks: DifferenceCount;
+}
+
+/** DifferenceCount counts the changes of one kind. */
+export interface DifferenceCount {
+  new: number;
+  gone: number;
+  changed: number;
+}
+
+/**
+ * A change at a key: another lease, or another fence, mode, count or liveness of the same one.
+ * Where one exclusive lease took the place of another, that is one change.
+ */
+export interface LeaseDifference {
+  key: Key;
+  change: Change;
+  before?: LeaseThen;
+  after?: LeaseThen;
+}
+
+/** A lease in one of two states. */
+export interface LeaseThen {
+  /** The agent's name, as it calls itself: its own text. */
+  agent: string;
+  /** Public short name of the session; empty for a holder without one. */
+  session: string;
+  /** The flow within the session. */
+  flow: string;
+  purpose: string;
+  mode: Mode;
+  /** As of its claim; left out for a mode without one. */
+  count?: number;
+  fence: string;
+  /** Heartbeats are not journaled: a holder that had not lost its lease counts as live. */
+  liveness: Liveness;
+}
+
+/** A waiter that came or left, or has another position. */
+export interface WaiterDifference {
+  /** Its number, the same in all its events. */
+  request: Decimal;
+  /** The agent's name, as it calls itself: its own text. */
+  agent: string;
+  /** Public short name of the session; empty for a holder without one. */
+  session: string;
+  /** The flow within the session. */
+  flow: string;
+  /** It wants. */
+  keys: Key[];
+  change: Change;
+  before?: WaiterThen;
+  after?: WaiterThen;
+}
+
+/** A waiter in one of two states. */
+export interface WaiterThen {
+  /** 0 with an offer, and of a declared wait for another agent. */
+  position: number;
+  offered: boolean;
+}
+
+/** A document with another version. */
+export interface DocumentDifference {
+  key: Key;
+  change: Change;
+  before?: DocumentThen;
+  after?: DocumentThen;
+}
+
+/**
+ * A document in one of two states. GET /v1/state/{key} with this version has its content, as long
+ * as it is kept.
+ */
+export interface DocumentThen {
+  version: string;
+  size: number;
+  /** The writer. */
+  agent: string;
+  note: string;
+}
+
+/** A task with another state or attempt. */
+export interface TaskDifference {
+  task: TaskID;
+  queue: string;
+  kind: string;
+  purpose: string;
+  change: Change;
+  before?: TaskThen;
+  after?: TaskThen;
+}
+
+/** A task in one of two states. */
+export interface TaskThen {
+  state: TaskState;
+  /** Of a running one, which it is; else how many there were. */
+  attempt: number;
 }
 
 /** The answer of GET /v1/waits. */
@@ -5588,6 +5731,23 @@ export interface Operations {
     };
     answer: Past;
   };
+  /** See what differs between two states. */
+  getDifferences: {
+    query: {
+      /**
+       * The earlier moment: the index of an entry, a time (RFC 3339), or how long it is ago, such
+       * as 12h or 7d.
+       */
+      from: string;
+      /** The later moment, as from. Default: the newest entry. */
+      to?: string;
+      /** Only things with a key that begins with this. */
+      prefix?: string;
+      /** Rows of each list. Default: 100. */
+      limit?: number;
+    };
+    answer: Differences;
+  };
   /** Explain why a key is held or an agent waits. */
   getWhy: {
     query?: {
@@ -6188,6 +6348,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   getTimeline: { method: "GET", path: "/v1/timeline" },
   getReport: { method: "GET", path: "/v1/report" },
   getPast: { method: "GET", path: "/v1/at" },
+  getDifferences: { method: "GET", path: "/v1/differences" },
   getWhy: { method: "GET", path: "/v1/why" },
   listHotKeys: { method: "GET", path: "/v1/hot" },
   listEvents: { method: "GET", path: "/v1/events", streams: true },

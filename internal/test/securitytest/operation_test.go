@@ -99,8 +99,9 @@ var crossings = map[string]foreignReference{
 		"path=keys&time=0s", "path=why%3Fkey={key}&time=0s", "path=why%3Fagent={agent}&time=0s", "path=leases&time=0s",
 		"path=state%3Fvalues=true&time=0s", "path=sessions&time=0s", "path=tickets&time=0s", "path=tasks&time=0s",
 	),
-	"listHotKeys": listing(),
-	"listEvents":  listing("from=1", "follow=false", "prefix="+mark, "agent={agent}&event=granted&since=1d"),
+	"getDifferences": listing("from=1", "from=1&to=1&prefix="+mark+"&limit=1", "from=0s"),
+	"listHotKeys":    listing(),
+	"listEvents":     listing("from=1", "follow=false", "prefix="+mark, "agent={agent}&event=granted&since=1d"),
 
 	"listState": listing("key={key}&values=true", "prefix="+mark, "cursor={cursor.state}&prefix="+mark+"&limit=1"),
 	"getState":  ofKey("version=1"),

@@ -75,6 +75,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "getTimeline": Operation("GET", "/v1/timeline", False),
     "getReport": Operation("GET", "/v1/report", False),
     "getPast": Operation("GET", "/v1/at", False),
+    "getDifferences": Operation("GET", "/v1/differences", False),
     "getWhy": Operation("GET", "/v1/why", False),
     "listHotKeys": Operation("GET", "/v1/hot", False),
     "listEvents": Operation("GET", "/v1/events", False),

@@ -174,6 +174,8 @@ ConflictKind = Literal[
 LeaseState = Literal["held", "soft", "grace", "ended", "parked"]
 # How a holder is doing, from its heartbeats.
 Liveness = Literal["live", "suspect", "soft", "grace", "offered", "parked", "closed"]
+# What became of a thing between two states: it has come, has gone, or is another one.
+Change = Literal["new", "gone", "changed"]
 # The state of a key. free: neither held nor waited for.
 KeyState = Literal["free", "held", "waiting"]
 # Where a task stands: scheduled (its time has not come), waiting (for its keys or a worker), running, asking (a
@@ -980,6 +982,163 @@ class Past(TypedDict):
     answer: Any
     at: At
     server_time: Time
+
+
+class _DifferencesRequired(TypedDict):
+    to: Moment
+    sums: DifferenceSums
+    # By key. A lease is listed at each of its keys.
+    leases: list[LeaseDifference]
+    # Tickets, in the order of their arrival.
+    waiters: list[WaiterDifference]
+    # By key.
+    documents: list[DocumentDifference]
+    # In the order of their submission.
+    tasks: list[TaskDifference]
+    # Changes that sums count and the lists leave out.
+    left_out: int
+    at: At
+    server_time: Time
+
+
+_DifferencesKeywords = TypedDict(
+    "_DifferencesKeywords",
+    {
+        "from": "Moment",
+    },
+    total=True,
+)
+
+
+# The answer of GET /v1/differences: what differs between two states. Each list has the first limit changes; what came
+# and went between both moments is in neither.
+class Differences(_DifferencesRequired, _DifferencesKeywords, total=False):
+    pass
+
+
+class _MomentRequired(TypedDict):
+    index: str
+
+
+# The state after an entry of the journal.
+class Moment(_MomentRequired, total=False):
+    # The requested time, or that of the entry; left out for the first entry of a journal, which has none.
+    time: Time
+
+
+# DifferenceSums counts all changes.
+class DifferenceSums(TypedDict):
+    leases: DifferenceCount
+    waiters: DifferenceCount
+    documents: DifferenceCount
+    tasks: DifferenceCount
+
+
+# DifferenceCount counts the changes of one kind.
+class DifferenceCount(TypedDict):
+    new: int
+    gone: int
+    changed: int
+
+
+class _LeaseDifferenceRequired(TypedDict):
+    key: Key
+    change: Change
+
+
+# A change at a key: another lease, or another fence, mode, count or liveness of the same one. Where one exclusive
+# lease took the place of another, that is one change.
+class LeaseDifference(_LeaseDifferenceRequired, total=False):
+    before: LeaseThen
+    after: LeaseThen
+
+
+class _LeaseThenRequired(TypedDict):
+    # The agent's name, as it calls itself: its own text.
+    agent: str
+    # Public short name of the session; empty for a holder without one.
+    session: str
+    # The flow within the session.
+    flow: str
+    purpose: str
+    mode: Mode
+    fence: str
+    # Heartbeats are not journaled: a holder that had not lost its lease counts as live.
+    liveness: Liveness
+
+
+# A lease in one of two states.
+class LeaseThen(_LeaseThenRequired, total=False):
+    # As of its claim; left out for a mode without one.
+    count: int
+
+
+class _WaiterDifferenceRequired(TypedDict):
+    # Its number, the same in all its events.
+    request: Decimal
+    # The agent's name, as it calls itself: its own text.
+    agent: str
+    # Public short name of the session; empty for a holder without one.
+    session: str
+    # The flow within the session.
+    flow: str
+    # It wants.
+    keys: list[Key]
+    change: Change
+
+
+# A waiter that came or left, or has another position.
+class WaiterDifference(_WaiterDifferenceRequired, total=False):
+    before: WaiterThen
+    after: WaiterThen
+
+
+# A waiter in one of two states.
+class WaiterThen(TypedDict):
+    # 0 with an offer, and of a declared wait for another agent.
+    position: int
+    offered: bool
+
+
+class _DocumentDifferenceRequired(TypedDict):
+    key: Key
+    change: Change
+
+
+# A document with another version.
+class DocumentDifference(_DocumentDifferenceRequired, total=False):
+    before: DocumentThen
+    after: DocumentThen
+
+
+# A document in one of two states. GET /v1/state/{key} with this version has its content, as long as it is kept.
+class DocumentThen(TypedDict):
+    version: str
+    size: int
+    # The writer.
+    agent: str
+    note: str
+
+
+class _TaskDifferenceRequired(TypedDict):
+    task: TaskID
+    queue: str
+    kind: str
+    purpose: str
+    change: Change
+
+
+# A task with another state or attempt.
+class TaskDifference(_TaskDifferenceRequired, total=False):
+    before: TaskThen
+    after: TaskThen
+
+
+# A task in one of two states.
+class TaskThen(TypedDict):
+    state: TaskState
+    # Of a running one, which it is; else how many there were.
+    attempt: int
 
 
 # The answer of GET /v1/waits.

@@ -2,6 +2,7 @@ package past
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,14 +28,18 @@ var ofThePast = []string{
 
 // New returns the command at. root makes the commands of the program for another App.
 func New(a *cli.App, root func(*cli.App) *cobra.Command) *cobra.Command {
-	var index, moment, dir string
+	var index, moment, dir, against, prefix string
 	cmd := &cobra.Command{
-		Use:   "at (--index N | --time T) COMMAND [ARGS]",
-		Short: "Run a reading command as of an earlier moment",
+		Use:   "at (--index N | --time T) [--against M | COMMAND [ARGS]]",
+		Short: "Run a reading command as of an earlier moment, or compare two",
 		Long: `Run a reading command on the state after an entry of the journal, or as of a time: the holders and
 waiters of a key, the leases, the tasks. The output is the one that the command would have shown
 then, and the moment goes to standard error. "waits" stands for "key waits", "ls" for
 "key list", and "key KEY" for "key get KEY".
+
+With --against instead of a command it prints what differs from an earlier state: leases that are
+new, gone or held by another agent, waiters and their positions, versions of documents, states of
+tasks. Without --index and --time it compares that state with the present.
 
 With --data-dir the journal in a directory is read, and no server is needed: a copy from another
 machine makes a report of a problem reproducible. Nothing in it is changed.
@@ -47,9 +52,24 @@ list, workflow list, state list, effect list|get, writer list, pattern list|get,
 top --frames 1.`,
 		Example: `  interlock at --time 8h key waits
   interlock at --time 2026-01-02T03:04:05Z why account:12345
-  interlock at --index 1041 --data-dir ./copy key KEY`,
-		Args: cobra.MinimumNArgs(1),
+  interlock at --index 1041 --data-dir ./copy key KEY
+  interlock at --index 1100 --against 1041
+  interlock at --against 8h --prefix account:`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case against != "" && len(args) > 0:
+				return cli.Usagef(
+					"--against shows what differs and runs no command: omit %s", cli.Clean(strings.Join(args, " ")),
+				)
+			case against != "" && index != "" && moment != "":
+				return cli.Usagef("name one moment besides --against: --index or --time")
+			case against != "":
+				return differences(cmd, a, against, cmp.Or(index, moment), prefix, dir)
+			case prefix != "":
+				return cli.Usagef("--prefix narrows --against; most commands take a prefix of keys themselves")
+			case len(args) == 0:
+				return cli.Usagef("name a command, such as key waits, or --against and a moment to compare with")
+			}
 			if (index == "") == (moment == "") {
 				return cli.Usagef("name one moment: --index 1041, --time 2026-01-02T03:04:05Z, or --time 8h for 8 hours ago")
 			}
@@ -73,6 +93,8 @@ top --frames 1.`,
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&index, "index", "", "the `index` of an entry of the journal, as answers and events show it")
 	cmd.Flags().StringVar(&moment, "time", "", "a `time` in RFC 3339, or how long ago it is, such as 8h or 7d")
+	cmd.Flags().StringVar(&against, "against", "", "print what differs since this earlier `moment`, an index or a time")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "with --against, only keys that begin with this `text`")
 	cmd.Flags().StringVar(&dir, "data-dir", "", "read the journal in this `directory` instead of asking a server")
 	return cmd
 }

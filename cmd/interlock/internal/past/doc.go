@@ -1,4 +1,4 @@
-// Package past is the command at, which runs reading commands on an earlier state.
+// Package past is the command at, which runs reading commands on an earlier state, and compares two states.
 //
 // It must never change a journal, or pass on a request that changes anything.
 //
