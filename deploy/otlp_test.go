@@ -168,6 +168,21 @@ func numbersOf(t *testing.T, all pmetric.Metrics) map[string]float64 {
 	return numbers
 }
 
+// tracesOf returns the traces of a histogram's exemplars.
+func tracesOf(all pmetric.Metrics, histogram string) (traces []string) {
+	for _, m := range all.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		if m.Name() != histogram {
+			continue
+		}
+		for _, p := range m.Histogram().DataPoints().All() {
+			for _, e := range p.Exemplars().All() {
+				traces = append(traces, e.TraceID().String())
+			}
+		}
+	}
+	return traces
+}
+
 // next returns the next push.
 func next(t *testing.T, pushes <-chan push) push {
 	t.Helper()
@@ -204,7 +219,14 @@ func comparePushes(t *testing.T, c *core.Container, secrets map[string]string, s
 	s := run(t, c, t.TempDir(), secrets)
 	s.becomes("ready")
 	const lease = `{"claims": [{"key": "account:1"}], "ttl_ms": 60000, "agent": "billing-7"}`
-	answer, err := http.Post(s.url+"/v1/leases", "application/json", strings.NewReader(lease))
+	request, err := http.NewRequest(http.MethodPost, s.url+"/v1/leases", strings.NewReader(lease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil || answer.StatusCode/100 != 2 {
 		t.Fatalf("no lease: %v %v", answer, err)
 	}
@@ -226,6 +248,9 @@ func comparePushes(t *testing.T, c *core.Container, secrets map[string]string, s
 		if attributes[want] == nil {
 			t.Errorf("the resource lacks %s: %v", want, attributes)
 		}
+	}
+	if traces := tracesOf(got.metrics, "interlock_wait_seconds"); !slices.Equal(traces, []string{trace}) {
+		t.Errorf("the exemplars of waits have the traces %v", traces)
 	}
 	pushed := numbersOf(t, got.metrics)
 	granted := 0.0

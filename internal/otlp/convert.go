@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"encoding/hex"
 	"maps"
 	"math"
 	"slices"
@@ -20,7 +21,8 @@ const scope = "github.com/interlockdev/interlock"
 //
 //	counter            sum, cumulative, monotonic
 //	gauge, untyped     gauge
-//	histogram          histogram of the classic buckets, each with its own count instead of a running one
+//	histogram          histogram of the classic buckets, each with its own count instead of a running one, and with
+//	                   the exemplars of the buckets
 //	summary            summary
 func (p *Pusher) convert(families []*dto.MetricFamily, now time.Time) []*metrics.ResourceMetrics {
 	list := make([]*metrics.Metric, 0, len(families))
@@ -98,6 +100,9 @@ func (p *Pusher) histogram(one *dto.Metric, now uint64) *metrics.HistogramDataPo
 	}
 	below := uint64(0)
 	for _, b := range h.Bucket {
+		if e := b.Exemplar; e != nil {
+			point.Exemplars = append(point.Exemplars, exemplar(e))
+		}
 		if math.IsInf(b.GetUpperBound(), 1) {
 			continue // the rest, which follows
 		}
@@ -107,6 +112,23 @@ func (p *Pusher) histogram(one *dto.Metric, now uint64) *metrics.HistogramDataPo
 	}
 	point.BucketCounts = append(point.BucketCounts, h.GetSampleCount()-below)
 	return point
+}
+
+// exemplar converts the example of a bucket. Its label trace_id has a place of its own.
+func exemplar(e *dto.Exemplar) *metrics.Exemplar {
+	converted := &metrics.Exemplar{
+		TimeUnixNano: uint64(e.GetTimestamp().AsTime().UnixNano()),
+		Value:        &metrics.Exemplar_AsDouble{AsDouble: e.GetValue()},
+	}
+	for _, l := range e.Label {
+		trace, err := hex.DecodeString(l.GetValue())
+		if l.GetName() == "trace_id" && err == nil && len(trace) == 16 {
+			converted.TraceId = trace
+		} else {
+			converted.FilteredAttributes = append(converted.FilteredAttributes, attribute(l.GetName(), l.GetValue()))
+		}
+	}
+	return converted
 }
 
 func (p *Pusher) summary(one *dto.Metric, now uint64) *metrics.SummaryDataPoint {

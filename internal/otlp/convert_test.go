@@ -58,6 +58,45 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// The exemplars of a histogram keep their values, times and traces, also that of the last bucket.
+func TestConvertExemplars(t *testing.T) {
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "h_seconds", Buckets: []float64{1, 2}, NativeHistogramBucketFactor: 1.1,
+	})
+	histogram.Observe(0.5)
+	before := time.Now()
+	for value, labels := range map[float64]prometheus.Labels{
+		1.5: {"trace_id": "not a trace"}, 9: {"trace_id": trace, "k": "v"},
+	} {
+		histogram.(prometheus.ExemplarObserver).ObserveWithExemplar(value, labels)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(histogram)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := New(Config{}).convert(families, time.Now())[0].ScopeMetrics[0].Metrics[0].GetHistogram().DataPoints[0]
+	if !slices.Equal(point.BucketCounts, []uint64{1, 1, 1}) || len(point.ExplicitBounds) != 2 {
+		t.Errorf("the buckets are %v %v", point.ExplicitBounds, point.BucketCounts)
+	}
+	var lines []string
+	for _, e := range point.Exemplars {
+		if at := time.Unix(0, int64(e.TimeUnixNano)); at.Before(before) || at.After(time.Now()) {
+			t.Errorf("an exemplar is of %v", at)
+		}
+		line := fmt.Sprintf("%v %x", e.GetAsDouble(), e.TraceId)
+		for _, a := range e.FilteredAttributes {
+			line += " " + a.Key + "=" + a.Value.GetStringValue()
+		}
+		lines = append(lines, line)
+	}
+	if want := []string{"1.5  trace_id=not a trace", "9 " + trace + " k=v"}; !slices.Equal(lines, want) {
+		t.Errorf("the exemplars are %q, want %q", lines, want)
+	}
+}
+
 // constant collects one metric that never changes.
 type constant struct{ prometheus.Metric }
 
