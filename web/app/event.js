@@ -3,11 +3,26 @@ import { span } from './ui.jsx';
 
 const keysOf = (e) => (e.claims || []).map((c) => c.key).join(', ') || e.key || e.pattern || e.queue || '';
 
+const acquires = (e, k) => `acquires ${k}${e.waited_ms ? ' after ' + span(e.waited_ms) : ''}`;
+
 const forms = {
-  granted: (e, k) => `takes ${k}${e.waited_ms ? ' after ' + span(e.waited_ms) : ''}`,
+  granted: acquires,
+  admitted: acquires,
   queued: (e, k) => `waits for ${k}`,
   left: (e, k) => e.reason === 'deadlock' ? `is refused ${k}: a deadlock` : `leaves the line of ${k} (${e.reason})`,
-  ended: (e, k) => `${lost.has(e.reason) ? 'loses' : 'gives up'} ${k || 'fence ' + e.fence} (${e.reason.replaceAll('_', ' ')})`,
+  ended: (e, k) => {
+    const what = k || 'fence ' + e.fence;
+    if (e.reason === 'released') return `releases ${what}`;
+    return `${lost.has(e.reason) ? 'loses' : 'no longer has'} ${what} (${e.reason.replaceAll('_', ' ')})`;
+  },
+  grace: (e, k) => `is in grace at ${k} (${(e.reason || '').replaceAll('_', ' ')})`,
+  closed: (e, k) => `leaves ${k} closed for its lock delay`,
+  parked: (e, k) => `parks its lease on ${k}`,
+  resumed: (e, k) => `resumes its lease on ${k}`,
+  converted: (e, k) => `converts its lease to ${k}`,
+  session_opened: () => 'opens a session',
+  session_ended: (e) => e.reason === 'session_expired' ? 'loses its session: no heartbeat came' : 'closes its session',
+  opened: () => 'A server began a new epoch',
   task_submitted: (e) => `submits a task to ${e.queue}`,
   task_dispatched: (e) => `starts attempt ${e.attempt} of a task`,
   task_attempt_failed: (e) => `fails at attempt ${e.attempt} (${e.outcome || e.reason})`,

@@ -85,7 +85,7 @@ export function Now() {
               columns={[
                 { head: 'Key', wide: true, cell: (k) => <KeyLink of={k.row.key} /> },
                 { head: 'Holder', cell: (k) => <Holders of={k.row} /> },
-                { head: 'Waiters', right: true, cell: (k) => <>{k.row.length > 0 && <Bar of={k.row.length / deepest} />}{count(k.row.length)}</> },
+                { head: 'Waiters', right: true, cell: (k) => <>{k.row.length > 0 && <Bar of={k.row.length / deepest} />}<span class="figure">{count(k.row.length)}</span></> },
                 { head: 'Lost', right: true, cell: (k) => (k.lost_ms ? span(k.lost_ms) : '') },
               ]}
             />

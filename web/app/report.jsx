@@ -85,7 +85,7 @@ function Found({ of }) {
               columns={[
                 { head: 'Key', wide: true, cell: (k) => <KeyLink of={k.key} /> },
                 { head: 'Waits', right: true, cell: (k) => count(k.waits) },
-                { head: 'Lost', right: true, cell: (k) => <><Bar of={k.lost_ms / most} />{span(k.lost_ms)}</> },
+                { head: 'Lost', right: true, cell: (k) => <><Bar of={k.lost_ms / most} /><span class="figure">{span(k.lost_ms)}</span></> },
               ]}
             />
           )}

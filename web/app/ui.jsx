@@ -10,10 +10,10 @@ export function span(ms) {
   if (ms === undefined || ms === null) return '';
   if (ms < 1000) return Math.round(ms) + 'ms';
   const s = Math.floor(ms / 1000);
-  if (s < 10) return (ms / 1000).toFixed(1) + 's';
-  if (s < 60) return s + 's';
-  if (s < 3600) return Math.floor(s / 60) + 'm' + (s % 60 ? (s % 60) + 's' : '');
-  if (s < 86400) return Math.floor(s / 3600) + 'h' + (s % 3600 >= 60 ? Math.floor((s % 3600) / 60) + 'm' : '');
+  if (s < 60) return (ms / 1000).toFixed(s < 10 ? 1 : 0) + 's';
+  const two = (n) => String(n).padStart(2, '0');
+  if (s < 3600) return Math.floor(s / 60) + 'm' + (s % 60 ? two(s % 60) + 's' : '');
+  if (s < 86400) return Math.floor(s / 3600) + 'h' + (s % 3600 >= 60 ? two(Math.floor((s % 3600) / 60)) + 'm' : '');
   return Math.floor(s / 86400) + 'd' + Math.floor((s % 86400) / 3600) + 'h';
 }
 
