@@ -30,7 +30,7 @@ func TestAReplyThatCannotCome(t *testing.T) {
 		d.get("/v1/tasks/"+id+"?wait_ms=50000&session="+ann).want(409, "deadlock").is("task.id", id)
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann+"&flow=other").want(200).is("task.state", "running")
 		d.get("/v1/tasks/"+id+"?session=x").want(400, "invalid_id")
-		d.get("/v1/tasks/"+id+"?session=").want(400, "invalid_id")
+		d.get("/v1/tasks/"+id+"?session=").want(400, "invalid_request")
 		d.delete("/v1/sessions/" + ann).want(200)
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+ann).want(410, "session_ended")
 		d.get("/v1/tasks/"+id+"?wait_ms=1000&session="+banker+"&flow="+id).want(400, "invalid_request").says(

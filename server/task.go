@@ -106,8 +106,8 @@ func (c *call) getTask() {
 	}
 	flow := c.query.Get("flow")
 	cmd := &engine.FollowTask{Head: c.head(), Flow: flow, Task: id, Attach: true}
-	if c.query.Has("session") {
-		session, err := interlock.ParseSessionID(c.query.Get("session"))
+	if text := c.query.Get("session"); text != "" {
+		session, err := interlock.ParseSessionID(text)
 		if err != nil || session.IsZero() {
 			c.fail(badID("session", "s_"))
 			return
