@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/traceparent"
 )
 
 // figures are the metrics. docs/operations.md explains the use of each.
@@ -246,19 +246,11 @@ func (h *byModeAndReason) observe(ev *record.Event, why record.Reason, d time.Du
 		series = h.vec.WithLabelValues(mode.String(), outcome)
 		(*known)[why] = series
 	}
-	if trace := sampledTrace(ev.Trace); trace != "" {
-		series.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
+	if c, _ := traceparent.Parse(ev.Trace); c.Sampled() {
+		series.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": c.TraceID})
 		return
 	}
 	series.Observe(d.Seconds())
-}
-
-// sampledTrace returns the trace id of a traceparent, if its caller keeps the trace.
-func sampledTrace(s string) string {
-	if s == "" || traceparent(s) == "" || !strings.ContainsRune("13579bdf", rune(s[54])) {
-		return ""
-	}
-	return s[3:35]
 }
 
 func (f *figures) acquired(eff *engine.Effect) {

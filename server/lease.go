@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/internal/packet"
 	"github.com/interlockdev/interlock/internal/prose"
+	"github.com/interlockdev/interlock/internal/traceparent"
 )
 
 // acquireLease is POST /v1/leases.
@@ -281,22 +281,4 @@ func (c *call) done(outcome string, at interlock.At) {
 }
 
 // traceparent returns the trace context of the request, "" for none.
-func (c *call) traceparent() string { return traceparent(c.r.Header.Get("Traceparent")) }
-
-// traceparent takes the header of W3C Trace Context if it is one; what is not is
-// ignored, as that specification asks.
-func traceparent(s string) string {
-	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || strings.HasPrefix(s, "ff") {
-		return ""
-	}
-	for i := range len(s) {
-		c := s[i]
-		if i == 2 || i == 35 || i == 52 {
-			continue
-		}
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
-			return ""
-		}
-	}
-	return s
-}
+func (c *call) traceparent() string { return traceparent.Clean(c.r.Header.Get("Traceparent")) }

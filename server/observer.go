@@ -10,6 +10,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/traceparent"
 	"github.com/interlockdev/interlock/webhook"
 )
 
@@ -249,10 +250,10 @@ func (o *Observer) write(l *endedLease) {
 	add("outcome", l.outcome)
 	attrs = append(attrs, slog.Int64("held_ms", l.held.Milliseconds()))
 	add("actor", l.actor)
-	if traceparent(l.trace) != "" {
-		add("trace_id", l.trace[3:35])
-		add("span_id", l.trace[36:52])
-		add("trace_flags", l.trace[53:55])
+	if c, ok := traceparent.Parse(l.trace); ok {
+		add("trace_id", c.TraceID)
+		add("span_id", c.ParentID)
+		add("trace_flags", c.Flags)
 	}
 	ctx := context.Background()
 	record := slog.NewRecord(l.at, l.level, "lease ended", 0)

@@ -292,16 +292,3 @@ func TestStuckLogHoldsUpNobody(t *testing.T) {
 		t.Errorf("%s lines were dropped", got)
 	}
 }
-
-func TestTraceparent(t *testing.T) {
-	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for s, want := range map[string]string{
-		good: good, "": "", good + "-x": "", strings.ToUpper(good): "", "ff" + good[2:]: "", good[:54]: "",
-		strings.Replace(good, "-", "_", 1):    "",
-		strings.Replace(good, "a", "\x1b", 1): "",
-	} {
-		if got := traceparent(s); got != want {
-			t.Errorf("%q: %q", s, got)
-		}
-	}
-}

@@ -98,7 +98,7 @@ var table = []rule{
 		local: []string{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
 			"internal/advice", "internal/incident", "internal/packet", "internal/problem", "internal/prose",
-			"internal/report", "internal/timeline", "webhook",
+			"internal/report", "internal/timeline", "internal/traceparent", "webhook",
 		},
 		remote: []string{
 			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
@@ -486,8 +486,9 @@ var table = []rule{
 		tests: true,
 	},
 	{folder: "internal/spans", local: []string{".", "internal/api"}},
-	{folder: "internal/timeline", local: []string{".", "engine/record", "internal/prose"}},
+	{folder: "internal/timeline", local: []string{".", "engine/record", "internal/prose", "internal/traceparent"}},
 	{folder: "internal/trace"},
+	{folder: "internal/traceparent"},
 }
 
 // Imports checks every package below root against the table, and returns what breaks it and the

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,30 +170,6 @@ func TestNamesFromAnywhere(t *testing.T) {
 	}
 	if count != len(all)+1 {
 		t.Errorf("parts have %d bars and tasks, the whole %d", count, len(all)+1)
-	}
-}
-
-func TestContext(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		ok   bool
-	}{
-		{parent, true},
-		{parent + "-more", true},
-		{"", false},
-		{"ff" + parent[2:], false},
-		{strings.ToUpper(parent), false},
-		{"00-00000000000000000000000000000000-b7ad6b7169203331-01", false},
-		{"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", false},
-		{"00-0af7651916cd43dd8448eb211c80319-b7ad6b7169203331-01", false},
-		{"00-0af7651916cd43dd8448eb211c80319é-b7ad6b7169203331-01", false},
-	} {
-		if got := contextOf(tt.text); (got != Context{}) != tt.ok {
-			t.Errorf("%q is %+v", tt.text, got)
-		}
-	}
-	if !slices.Equal(strings.Split(parent, "-")[1:3], []string{contextOf(parent).TraceID, contextOf(parent).ParentID}) {
-		t.Errorf("%+v", contextOf(parent))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/traceparent"
 )
 
 // The bounds of a Reducer.
@@ -166,18 +167,10 @@ func isBelow(key, top interlock.Key) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// contextOf reads a traceparent. One that is malformed tells nothing, as W3C Trace Context asks.
-func contextOf(traceparent string) (c Context) {
-	parts := strings.Split(traceparent, "-")
-	if len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || !isID(parts[1], 32) || !isID(parts[2], 16) {
-		return c
-	}
-	return Context{parts[1], parts[2]}
-}
-
-// isID reports whether text is an id of so many digits, which are not all zero.
-func isID(text string, digits int) bool {
-	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == "" && strings.Trim(text, "0") != ""
+// contextOf reads a traceparent.
+func contextOf(text string) Context {
+	c, _ := traceparent.Parse(text)
+	return Context{c.TraceID, c.ParentID}
 }
 
 // nameOf returns the public name of a lease.
