@@ -7,6 +7,7 @@ import {
   Act, AgentLink, Bar, Card, Empty, Head, KeyLink, Missing, Mono, State, StateOf, Table, Text, change, count, plural, span,
 } from './ui.jsx';
 import { sentence } from './event.js';
+import { Times } from './times.jsx';
 
 const pageSize = 200;
 
@@ -219,6 +220,7 @@ export function Key({ name }) {
             <Card title="Notes">{key.notes.map((n) => <blockquote><Text of="span">{n.text || n.note}</Text> <span class="quiet"><Text>{n.agent}</Text></span></blockquote>)}</Card>
           )}
           {key.pattern && <Mailbox name={name} pattern={key.pattern} />}
+          <Times name={name} />
           <Card title="What happened" aside={key.pattern && <>pattern <Mono>{key.pattern}</Mono></>} wide><Past name={name} /></Card>
         </div>
       )}

@@ -297,3 +297,52 @@ func TestDifferences(t *testing.T) {
 	b.open("journal?against=" + url.QueryEscape(hostileText))
 	b.shows("want the index of an entry, such as 1041")
 }
+
+// The page of a key shows how long waits for it and holds of it took: those that ended, and none of other keys.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	ask := func(agent, key string) object {
+		return s.call(operator, "POST", "/v1/leases", object{
+			"session": s.session(operator, agent), "claims": []object{{"key": key}}, "on_conflict": "wait", "ttl_ms": 600_000,
+		})
+	}
+	id := func(answer object, kind string) string {
+		found, _ := answer[kind].(object)
+		return fmt.Sprint(found["id"])
+	}
+	b := s.browse(t)
+	b.logIn(viewer)
+	b.open("keys/case:1")
+	b.shows("No wait for this key and no hold of it ended in this time. Choose a longer one.")
+	for i := range 3 {
+		s.call(operator, "POST", "/v1/leases/"+id(ask(fmt.Sprint("agent-", i), "case:1"), "lease")+"/release", object{})
+	}
+	s.call(operator, "POST", "/v1/leases/"+id(ask("below", "case:1/below"), "lease")+"/release", object{})
+	then, _ := s.call(operator, "GET", "/v1/status", nil)["at"].(object)
+	ask("holder", "case:1")
+	s.call(operator, "DELETE", "/v1/tickets/"+id(ask("waiter", "case:1"), "ticket"), object{})
+	b.open("keys/case:1?last=12h")
+	b.shows("1 wait: half took at most ")
+	b.shows("1 of them ended without the key.")
+	b.shows("3 holds: half took at most ")
+	sum := func(column, want int) {
+		t.Helper()
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.times tbody tr')].reduce((sum, r) =>
+			sum + Number(r.cells[%d].textContent), 0) === %d`, column, want), fmt.Sprint("a column with ", want))
+	}
+	sum(1, 1)
+	sum(2, 3)
+	if !b.is(`[...document.querySelectorAll('.times tbody svg')].every((x) => x.getAttribute('aria-hidden') === 'true')`) {
+		t.Error("a bar is read to those that hear the table")
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.colours(scheme)
+		b.accessible("times, " + scheme)
+	}
+	b.click("7 d")
+	b.until(`new URL(location).searchParams.get('last') === '7d'`, "the time in the URL")
+	b.open(fmt.Sprint("keys/case:1?at=", then["index"]))
+	b.shows("No wait ended. 3 holds: half took at most ")
+	b.calm("times")
+}
