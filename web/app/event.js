@@ -13,7 +13,8 @@ const forms = {
   ended: (e, k) => {
     const what = k || 'fence ' + e.fence;
     if (e.reason === 'released') return `releases ${what}`;
-    return `${lost.has(e.reason) ? 'loses' : 'no longer has'} ${what} (${e.reason.replaceAll('_', ' ')})`;
+    const why = ` (${e.reason.replaceAll('_', ' ')})`;
+    return lost.has(e.reason) ? `loses ${what}${why}` : `ends its lease ${k ? 'on ' + k : 'with fence ' + e.fence}${why}`;
   },
   grace: (e, k) => `is in grace at ${k} (${(e.reason || '').replaceAll('_', ' ')})`,
   closed: (e, k) => `leaves ${k} closed for its lock delay`,
@@ -22,6 +23,9 @@ const forms = {
   converted: (e, k) => `converts its lease to ${k}`,
   session_opened: () => 'opens a session',
   session_ended: (e) => e.reason === 'session_expired' ? 'loses its session: no heartbeat came' : 'closes its session',
+  written: (e, k) => `writes ${k}`,
+  pattern_set: (e, k) => `sets the pattern ${k}`,
+  queue_set: (e, k) => `sets the queue ${k}`,
   opened: () => 'A server began a new epoch',
   task_submitted: (e) => `submits a task to ${e.queue}`,
   task_dispatched: (e) => `starts attempt ${e.attempt} of a task`,
