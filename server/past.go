@@ -30,7 +30,9 @@ func (m *moment) wrap(answer *jsonOut, at interlock.At) *jsonOut {
 	j := newJSON()
 	j.open("")
 	j.text("path", m.path)
-	j.timestamp("time", time.Unix(0, int64(m.shown)))
+	if m.shown != 0 {
+		j.timestamp("time", time.Unix(0, int64(m.shown)))
+	}
 	j.name("answer")
 	j.b = append(j.b, answer.b...)
 	answer.free()

@@ -190,8 +190,9 @@ type OverviewEdge struct {
 type Past struct {
 	// The path that was asked for, with its parameters.
 	Path string `json:"path" text:"line"`
-	// The moment that is shown: the requested one, or that of the entry with the index.
-	Time Time `json:"time"`
+	// The moment that is shown: the requested one, or that of the entry with the index; left out for the first entry of a
+	// journal, which has none.
+	Time *Time `json:"time,omitempty"`
 	// The answer of the path. Its index is the one that was asked for.
 	Answer json.RawMessage `json:"answer"`
 	Stamp

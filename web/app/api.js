@@ -112,7 +112,7 @@ export function useTimeOf(index) {
   const [time, set] = useState([0, 0]);
   useEffect(() => {
     let gone = false;
-    if (index) answerOf('/v1/namespace', index).then((past) => { if (!gone) set([index, Date.parse(past.time)]); }, () => {});
+    if (index) answerOf('/v1/namespace', index).then((past) => { if (!gone) set([index, Date.parse(past.time) || 0]); }, () => {});
     return () => { gone = true; };
   }, [index, namespace.value]);
   return time[0] === index ? time[1] : 0;

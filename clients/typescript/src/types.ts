@@ -1009,8 +1009,11 @@ export interface OverviewEdge {
 export interface Past {
   /** The path that was asked for, with its parameters. */
   path: string;
-  /** The moment that is shown: the requested one, or that of the entry with the index. */
-  time: Time;
+  /**
+   * The moment that is shown: the requested one, or that of the entry with the index; left out for
+   * the first entry of a journal, which has none.
+   */
+  time?: Time;
   /** The answer of the path. Its index is the one that was asked for. */
   answer: unknown;
   at: At;

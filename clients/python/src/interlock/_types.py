@@ -972,16 +972,20 @@ class OverviewEdge(_OverviewEdgeRequired, _OverviewEdgeKeywords, total=False):
     task: TaskID
 
 
-# The answer of GET /v1/at.
-class Past(TypedDict):
+class _PastRequired(TypedDict):
     # The path that was asked for, with its parameters.
     path: str
-    # The moment that is shown: the requested one, or that of the entry with the index.
-    time: Time
     # The answer of the path. Its index is the one that was asked for.
     answer: Any
     at: At
     server_time: Time
+
+
+# The answer of GET /v1/at.
+class Past(_PastRequired, total=False):
+    # The moment that is shown: the requested one, or that of the entry with the index; left out for the first entry
+    # of a journal, which has none.
+    time: Time
 
 
 class _DifferencesRequired(TypedDict):

@@ -104,7 +104,7 @@ type transport struct {
 	query   url.Values        // of the moment
 	archive http.RoundTripper // nil: a server is asked
 	next    http.RoundTripper
-	shown   time.Time // the moment of the last answer
+	shown   *time.Time // the moment of the last answer; nil for an entry without a time
 	index   string
 }
 
@@ -130,7 +130,11 @@ func (t *transport) run(cmd *cobra.Command, a *cli.App, root func(*cli.App) *cob
 	if err := r.ExecuteContext(cmd.Context()); err != nil {
 		return err
 	}
-	if t.index != "" && !inner.JSON() {
+	switch {
+	case t.index == "" || inner.JSON():
+	case t.shown == nil:
+		a.Complain("after entry %s, which has no time", t.index)
+	default:
 		a.Complain("as of %s, after entry %s", t.shown.UTC().Format(time.RFC3339), t.index)
 	}
 	return nil
