@@ -34,8 +34,8 @@ OTLP in JSON, 512 spans each, or to the collector at --endpoint. What still goes
 yet. Ids are computed from the journal, so an export that is repeated has the same spans, and
 consecutive times have each span once.
 
-A request with a traceparent becomes a part of its caller's trace. "interlock run" takes it from
-the environment variable TRACEPARENT.
+A request with a traceparent becomes a part of its caller's trace. "interlock run", "task create"
+and "message send" take it from the environment variable TRACEPARENT.
 
 The variables OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS,
 OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME count as OpenTelemetry has them.`,
