@@ -43,7 +43,7 @@ TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 BEGAN := $(shell date +%s)
 
 # The packages that are suites of their own.
-APART := /internal/test/crashtest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/valkeytest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
+APART := /journal/pgjournal$$|/journal/redisjournal$$|/internal/test/crashtest$$|/internal/test/openapitest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/valkeytest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -161,14 +161,15 @@ s3: bin/suite ## Test the journal in S3, and fail-over, with two implementations
 	@go -C journal/oncejournal/s3test test -json -ldflags=-w -count=1 -timeout=8m . -failovers 2 -history 10s | bin/suite -o dist/suites/s3.json s3
 
 .PHONY: doors
-doors: bin/suite ## Try the doors with programs of others: the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis, the decoder of the OpenTelemetry collector; and our client in frameworks, Deno and Bun.
+doors: bin/suite ## Try the doors with programs of others: what reads an OpenAPI document, the conformance suite of MCP, its Inspector, SDKs of other languages, types of OpenCode, suites of locks over Redis, the decoder of the OpenTelemetry collector; and our client in frameworks, Deno and Bun.
+	@scripts/openapi-tools.sh
 	@scripts/door-tools.sh
 	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh doors
 	@scripts/python-tools.sh
 	@scripts/framework-tools.sh
 	@go -C internal/test/otlptest vet .
-	@{ go test -json $(QUICK) -count=1 -timeout=8m -p 1 ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors; \
+	@{ go test -json $(QUICK) -count=1 -timeout=8m -p 1 ./internal/test/openapitest ./internal/test/doorstest ./internal/test/frameworktest ./internal/test/redistest ./internal/test/typescriptdoors; \
 	go -C internal/test/otlptest test -json $(QUICK) -count=1 -timeout=3m .; } | bin/suite -o dist/suites/doors.json doors
 
 # What is built for Windows, where no journal directory can be owned.
@@ -219,6 +220,7 @@ sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on
 
 .PHONY: seeded
 seeded: ## Put known mistakes in, one at a time, and see which the checks find (an hour).
+	@scripts/install-deps.sh all
 	@mkdir -p dist
 	go run ./cmd/interlock-seeded -o json > dist/seeded.json
 	mv dist/seeded.json sim/seeded/last-run.json
@@ -263,6 +265,7 @@ clients-test: ## Check that each client can be measured.
 
 .PHONY: cover
 cover: ## Say how much of the code the tests reach, by function in dist/cover.txt.
+	@scripts/install-deps.sh all
 	@mkdir -p dist
 	@go test -short -coverpkg=./... -coverprofile=dist/cover.out $$(go list ./... | grep -v /internal/test/crashtest) > dist/cover.log || { cat dist/cover.log; exit 1; }
 	@go tool cover -func=dist/cover.out > dist/cover.txt

@@ -6,11 +6,12 @@
 # bubblewrap (it makes sandboxes), chromium (it opens the dashboard), tmux (it is the terminal of interlock top),
 # a pooler of PostgreSQL, and what fences are checked in:
 # PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
-# Python and Node also run what reads the OpenAPI document, the clients of the doors, and the tests of the clients for
-# TypeScript and Python: scripts/openapi-tools.sh, scripts/door-tools.sh, scripts/redis-tools.sh,
-# scripts/typescript-tools.sh and scripts/python-tools.sh install them below dist, and scripts/valkey.sh a Valkey.
+# Python and Node also run the tests of the clients for TypeScript and Python: scripts/typescript-tools.sh and
+# scripts/python-tools.sh install what these need below dist. The suites doors, redis and firestore install what they
+# need beside that by scripts of their own.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
-# With the argument "peers" it installs only what the comparison in bench/peers needs.
+# With the argument "all" it installs the programs of those suites as well; with "peers" only what the comparison in
+# bench/peers needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +20,7 @@ if [ "${1-}" = -n ]; then
     list_only=yes
     shift
 fi
+kind=${1-tests}
 PATH=$PATH$(printf ':%s' /usr/lib/postgresql/*/bin) # where Debian keeps the server's programs
 missing=()
 need() { # command package...
@@ -28,8 +30,8 @@ need go golang-go
 need git git
 need redis-server redis-server
 need postgres postgresql
-case ${1-tests} in
-tests)
+case $kind in
+tests | all)
     need curl curl
     need gcc gcc libc6-dev
     need protoc protobuf-compiler
@@ -56,7 +58,7 @@ tests)
     ;;
 peers) ;;
 *)
-    echo "usage: $0 [-n] [tests|peers]" >&2
+    echo "usage: $0 [-n] [tests|all|peers]" >&2
     exit 2
     ;;
 esac
@@ -98,12 +100,14 @@ if ! have=$(go env GOVERSION 2>&1) || [[ $have != go* ]] ||
     exit 1
 fi
 
-if [ "${1-tests}" = tests ]; then
+if [ "$kind" != peers ]; then
+    scripts/typescript-tools.sh ${list_only:+-n}
+    scripts/python-tools.sh ${list_only:+-n}
+fi
+if [ "$kind" = all ]; then
     scripts/openapi-tools.sh ${list_only:+-n}
     scripts/door-tools.sh ${list_only:+-n}
     scripts/redis-tools.sh ${list_only:+-n}
-    scripts/typescript-tools.sh ${list_only:+-n}
     scripts/typescript-tools.sh ${list_only:+-n} doors
-    scripts/python-tools.sh ${list_only:+-n}
     scripts/valkey.sh ${list_only:+-n}
 fi
