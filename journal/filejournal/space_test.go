@@ -282,6 +282,7 @@ func TestLowSpaceCutsToTheNewestSnapshot(t *testing.T) {
 			}
 			tail := j.Tail()
 			save(tail)
+			synctest.Wait() // the pool uses the disk as well
 			if damaged {
 				d.Files[indexName(tail, snapshotSuffix)].Data[snapshotHeaderSize] ^= 1
 			}
