@@ -121,6 +121,7 @@ simulation: bin/suite ## Run the long form of what has one: 400 simulated worlds
 
 .PHONY: race
 race: bin/suite ## Run the tests of packages with goroutines under the race detector.
+	@scripts/valkey.sh
 	@{ go test -json $(QUICK) -timeout=10m -race -short $(RACE); \
 	go test -json $(QUICK) -timeout=5m -race -short -run 'Picture|Forward|Signal' ./engine ./workspace/sandbox; } | bin/suite -short -o dist/suites/race.json race
 

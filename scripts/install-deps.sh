@@ -7,8 +7,8 @@
 # a pooler of PostgreSQL, and what fences are checked in:
 # PostgreSQL, SQLite, Redis, Git LFS, and Python with its cryptography. The tests start servers of their own.
 # Python and Node also run the tests of the clients for TypeScript and Python: scripts/typescript-tools.sh and
-# scripts/python-tools.sh install what these need below dist. The suites doors, redis and firestore install what they
-# need beside that by scripts of their own.
+# scripts/python-tools.sh install what these need below dist. The suites race, doors, redis and firestore install what
+# they need beside that by scripts of their own.
 # It lists the missing packages before it installs them. With the option -n it only lists them.
 # With the argument "all" it installs the programs of those suites as well; with "peers" only what the comparison in
 # bench/peers needs.
