@@ -13,14 +13,10 @@ import (
 // ahead.
 
 func (c *Revoke) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
-	}); code != "" {
-		e.refuse(code, problem)
+	asked, ok := e.operatorsKey(&c.Key, c.Reason)
+	if !ok {
 		return
 	}
-	asked := c.Key
-	_, c.Key = e.PendingWork.NS.Fit(c.Key)
 	r := e.leaseAt(c.Key, asked, c.Fence)
 	if r == nil {
 		r = e.PendingWork.NS.AwayWith(c.Fence, c.Key, asked)
@@ -46,23 +42,17 @@ func (c *Revoke) decide(e *Engine) {
 }
 
 func (c *RequestYield) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
-	}); code != "" {
-		e.refuse(code, problem)
+	asked, ok := e.operatorsKey(&c.Key, c.Reason)
+	if !ok {
 		return
 	}
-	asked := c.Key
-	_, c.Key = e.PendingWork.NS.Fit(c.Key)
 	l := e.leaseAt(c.Key, asked, c.Fence)
 	if l == nil || l.Phase == store.Closed {
 		e.refuseFence(c.Key, c.Fence)
 		return
 	}
 	if l.Phase == store.InGrace {
-		e.refuse(
-			interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(l.Title()), message.Str(l.Reason.String())),
-		)
+		e.refuse(interlock.CodeInGrace, pastHardEnd(l))
 		return
 	}
 	r := e.firstWaiterFor(l, c.Key)
@@ -80,6 +70,20 @@ func (c *RequestYield) decide(e *Engine) {
 		}
 	}
 	e.reply(Done)
+}
+
+// operatorsKey checks the reason of an operator's command, and spells its key as the patterns of the namespace do. It
+// returns the key as it was asked for; ok is false when the command was refused.
+func (e *Engine) operatorsKey(key *interlock.Key, reason string) (asked interlock.Key, ok bool) {
+	if code, problem := store.CheckTexts(store.Text{
+		Name: "reason", Value: reason, Limit: interlock.MaxReasonBytes,
+	}); code != "" {
+		e.refuse(code, problem)
+		return "", false
+	}
+	asked = *key
+	_, *key = e.PendingWork.NS.Fit(asked)
+	return asked, true
 }
 
 // leaseAt returns the lease with a fence that claims a key, or the key as it was asked for: the lease may be older than

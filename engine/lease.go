@@ -157,10 +157,13 @@ func (c *Renew) again(e *Engine, _ *store.StoredAnswer) {
 }
 
 func (e *Engine) refuseInGrace(r *store.Request) {
-	eff := e.refuse(
-		interlock.CodeInGrace, message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String())),
-	)
+	eff := e.refuse(interlock.CodeInGrace, pastHardEnd(r))
 	eff.Lease, eff.Conflict = r.Lease(), &store.Conflict{Conflict: interlock.Conflict{Key: r.FirstKey()}}
+}
+
+// pastHardEnd is the message about a lease in grace.
+func pastHardEnd(r *store.Request) *message.Text {
+	return message.New(message.PastHardEnd, message.Sub(r.Title()), message.Str(r.Reason.String()))
 }
 
 func (c *Release) decide(e *Engine) {
