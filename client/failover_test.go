@@ -17,7 +17,7 @@ import (
 // standby is a server that stands by at an address.
 type standby struct {
 	addr string
-	rpc  *server.StreamServer
+	stop func()
 	// refused gets a value for each client that was refused, as long as there is room.
 	refused chan struct{}
 }
@@ -42,9 +42,8 @@ func standBy(t *testing.T, addr string) *standby {
 		t.Fatal(err)
 	}
 	s.addr = l.Addr().String()
-	s.rpc = server.NewStreams(srv, server.StreamConfig{}).Server()
-	go func() { _ = s.rpc.Serve(l) }()
-	t.Cleanup(s.rpc.Stop)
+	s.stop = listenWith(server.NewStreams(srv, server.StreamConfig{}).Server(), l)
+	t.Cleanup(s.stop)
 	return s
 }
 
@@ -126,11 +125,11 @@ func TestLeaseOutlivesItsServer(t *testing.T) {
 
 			w.stop()
 			if dead {
-				second.rpc.Stop()
+				second.stop()
 			} else {
 				await(t, second.refused, "the standby to be asked")
 				await(t, second.refused, "the standby to be asked again")
-				second.rpc.Stop()
+				second.stop()
 			}
 			w.addr = second.addr
 			w.start()
@@ -148,7 +147,7 @@ func TestLeaseOutlivesItsServer(t *testing.T) {
 func TestSilentServerLeavesTime(t *testing.T) {
 	w := onDisk(t)
 	first, second := w.listen(), standBy(t, "127.0.0.1:0")
-	const ttl = 4 * time.Second
+	const ttl = 10 * time.Second // its quarter is long beside what a busy machine delays
 	c := dialCluster(t, client.Config{Addrs: []string{first, second.addr}, SessionTTL: ttl})
 	s := &stage{t: t, w: w, ctx: patient(t)}
 	held := s.acquire(c, exclusively("k"))
@@ -157,7 +156,7 @@ func TestSilentServerLeavesTime(t *testing.T) {
 	w.stop()
 	silent := silentAt(t, first)
 	await(t, silent, "the silent server to be asked")
-	second.rpc.Stop()
+	second.stop()
 	w.addr = second.addr
 	w.start()
 	if err := c.CheckFence(s.ctx, "k", held.Fence()); err != nil || ctx.Err() != nil {

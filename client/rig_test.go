@@ -31,7 +31,7 @@ type world struct {
 	srv   *server.Server
 	mu    sync.Mutex // of door, which clients dial while it is replaced
 	door  *server.Streams
-	rpc   *server.StreamServer
+	leave func() // stops the gRPC door
 	addr  string // of the gRPC door, once it listens; a restart keeps it
 }
 
@@ -91,9 +91,22 @@ func (w *world) listen() string {
 		w.t.Fatal(err)
 	}
 	w.addr = l.Addr().String()
-	w.rpc = w.door.Server()
-	go func() { _ = w.rpc.Serve(l) }()
+	w.leave = listenWith(w.door.Server(), l)
 	return w.addr
+}
+
+// listenWith runs a server at an address until stop, which returns when the address is free again: Serve
+// can begin after Stop, and holds it until then.
+func listenWith(rpc *server.StreamServer, l net.Listener) (stop func()) {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = rpc.Serve(l)
+	}()
+	return func() {
+		rpc.Stop()
+		<-served
+	}
 }
 
 // stop ends the server as its process would.
@@ -106,13 +119,13 @@ func (w *world) stop() {
 		w.t.Error(err)
 	}
 	w.door.Cut(&interlock.Error{Code: interlock.CodeShuttingDown, Message: "the server stops"})
-	if w.rpc != nil {
-		w.rpc.Stop()
+	if w.leave != nil {
+		w.leave()
 	}
 	if err := w.shard.Close(context.Background()); err != nil {
 		w.t.Error(err)
 	}
-	w.shard, w.rpc = nil, nil
+	w.shard, w.leave = nil, nil
 }
 
 func (w *world) restart() {
