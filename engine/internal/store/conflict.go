@@ -212,7 +212,9 @@ func (r *Request) expectPermits(m *Need) (eta time.Duration) {
 	return min(maxETA, eta)
 }
 
-// ETA estimates the wait at n behind its holders and a number of waiters ahead.
+// ETA estimates the wait at n behind its holders and a number of waiters ahead. A holder is expected to
+// end after the usual time. The rest of its hold is at least an eighth of the usual time or of the time
+// it has held, whichever is longer: a hold that has exceeded the usual time by far is not about to end.
 func (n *Node) ETA(holders []*Request, ahead int) time.Duration {
 	usual := n.NS.Holds[record.Class(n.Key)]
 	var left time.Duration
@@ -223,7 +225,8 @@ func (n *Node) ETA(holders []*Request, ahead int) time.Duration {
 		if h.Phase == InGrace || h.Phase == Closed {
 			left = max(left, h.PhaseEnd().Sub(n.NS.Now()))
 		} else {
-			left = max(left, usual-n.NS.Now().Sub(h.Granted), usual/8)
+			held := n.NS.Now().Sub(h.Granted)
+			left = max(left, usual-held, max(usual, held)/8)
 		}
 	}
 	if usual == 0 {
