@@ -49,7 +49,7 @@ func (b *Boundary) attributesOf(ctx context.Context, tree string) (folder string
 	for _, f := range files {
 		fmt.Fprintf(sum, "%s\x00%s\x00", f.object, f.path)
 	}
-	folder = b.path("attributes", hex.EncodeToString(sum.Sum(nil)))
+	folder = b.folder.Path("attributes", hex.EncodeToString(sum.Sum(nil)))
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		err = b.writeAttributes(ctx, folder, files)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/scratch"
 )
 
 // Config is what a boundary needs.
@@ -30,9 +31,9 @@ type Config struct {
 type Boundary struct {
 	profile Profile
 	digest  string
-	// dir is the folder of the boundary's own git directory, attributes and discarded objects.
-	dir string
-	git git.Repository
+	// folder has the boundary's own git directory, attributes and discarded objects.
+	folder *scratch.Folder
+	git    git.Repository
 	// idLength is 40 in a repository of SHA-1, and 64 in one of SHA-256.
 	idLength int
 
@@ -43,7 +44,7 @@ type Boundary struct {
 	ungraphed int
 }
 
-// Open makes a boundary. Close removes its folder.
+// Open makes a boundary. Close removes its folder, and Open those of processes that were killed.
 func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	if err := c.Profile.check(ctx); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	if lines[0] == "sha256" {
 		b.idLength = 64
 	}
-	if b.dir, err = os.MkdirTemp("", "interlock-merge-"); err != nil {
+	if b.folder, err = scratch.New("merge"); err != nil {
 		return nil, err
 	}
 	if err := b.lay(lines[0]); err != nil {
@@ -82,20 +83,16 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	// A tree that a power failure left empty or torn would never be written again, since git finds its name. So the
 	// content is written before the name. Move waits until both are on disk.
 	b.git = git.Repository{
-		Dir: b.path("git"), WorkTree: b.path("attributes", "none"), Objects: objects,
+		Dir: b.folder.Path("git"), WorkTree: b.folder.Path("attributes", "none"), Objects: objects,
 		Config: append(c.Profile.config(), "core.fsync=loose-object", "core.fsyncMethod=writeout-only"),
 	}
 	if c.Discard {
-		b.git.Objects, b.git.Alternates = b.path("git", "objects"), []string{objects}
+		b.git.Objects, b.git.Alternates = b.folder.Path("git", "objects"), []string{objects}
 	}
 	b.read = coprocess{git: &b.git, args: []string{"cat-file", "--batch"}}
 	b.write = coprocess{git: &b.git, args: []string{"hash-object", "-w", "-t", "commit", "--no-filters", "--stdin-paths"}}
 	b.diff = coprocess{git: &b.git, args: []string{"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames"}}
 	return b, nil
-}
-
-func (b *Boundary) path(parts ...string) string {
-	return filepath.Join(append([]string{b.dir}, parts...)...)
 }
 
 // lay makes the boundary's own git directory. It has no ref, no hook and no index.
@@ -106,12 +103,12 @@ func (b *Boundary) lay(objectFormat string) error {
 	}
 	var failures []error
 	for _, folder := range []string{"git/objects", "git/refs", "git/info", "attributes/none"} {
-		failures = append(failures, os.MkdirAll(b.path(folder), 0o700))
+		failures = append(failures, os.MkdirAll(b.folder.Path(folder), 0o700))
 	}
 	for name, text := range map[string]string{
 		"git/HEAD": "ref: refs/heads/none\n", "git/config": config, "git/info/attributes": b.profile.Attributes,
 	} {
-		failures = append(failures, os.WriteFile(b.path(name), []byte(text), 0o600))
+		failures = append(failures, os.WriteFile(b.folder.Path(name), []byte(text), 0o600))
 	}
 	return errors.Join(failures...)
 }
@@ -126,7 +123,7 @@ func (b *Boundary) Close() error {
 	b.read.close()
 	b.write.close()
 	b.diff.close()
-	return os.RemoveAll(b.dir)
+	return b.folder.Remove()
 }
 
 // Missing is an object that the repository lacks: a commit that was never pushed, or was removed.

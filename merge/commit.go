@@ -97,7 +97,7 @@ func (c *commit) encode() []byte {
 func (b *Boundary) writeCommit(ctx context.Context, c *commit) (string, error) {
 	content := c.encode()
 	// One git writes all commits, from a file, because a process of its own for each takes longer than the write.
-	if err := os.WriteFile(b.path("commit"), content, 0o600); err != nil {
+	if err := os.WriteFile(b.folder.Path("commit"), content, 0o600); err != nil {
 		return "", err
 	}
 	id := ""

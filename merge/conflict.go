@@ -205,7 +205,7 @@ func (b *Boundary) hunks(ctx context.Context, t Turn, c *Conflict, limit int) er
 	if c.Kind != KindContent || !isFile(c.Ours) || !isFile(c.Theirs) || c.Base != (Stage{}) && !isFile(c.Base) {
 		return nil
 	}
-	dir, err := os.MkdirTemp(b.dir, "hunks-")
+	dir, err := os.MkdirTemp(b.folder.Path(), "hunks-")
 	if err != nil {
 		return err
 	}

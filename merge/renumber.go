@@ -138,7 +138,7 @@ func (b *Boundary) files(ctx context.Context, tree, directory string) ([]string,
 
 // rename renames files of a tree.
 func (b *Boundary) rename(ctx context.Context, tree string, renames []sequence.Rename) (string, error) {
-	work, err := os.MkdirTemp(b.dir, "renumber-")
+	work, err := os.MkdirTemp(b.folder.Path(), "renumber-")
 	if err != nil {
 		return "", err
 	}
@@ -170,7 +170,7 @@ func (b *Boundary) rename(ctx context.Context, tree string, renames []sequence.R
 func (b *Boundary) renumberBy(
 	ctx context.Context, r *Renumber, tree string, renames []sequence.Rename,
 ) (string, error) {
-	work, err := os.MkdirTemp(b.dir, "renumber-")
+	work, err := os.MkdirTemp(b.folder.Path(), "renumber-")
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +182,7 @@ func (b *Boundary) renumberBy(
 		}
 	}
 	for _, name := range []string{"HEAD", "config"} {
-		text, err := os.ReadFile(b.path("git", name))
+		text, err := os.ReadFile(b.folder.Path("git", name))
 		if err == nil {
 			err = os.WriteFile(in("git/"+name), text, 0o600)
 		}

@@ -251,8 +251,8 @@ var table = []rule{
 		folder: "cmd/interlock/internal/merge",
 		local: []string{
 			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/confine", "cmd/interlock/internal/job",
-			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/api", "internal/git", "merge",
-			"workspace/sandbox",
+			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/api", "internal/git", "internal/scratch",
+			"merge", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -394,7 +394,7 @@ var table = []rule{
 	{folder: "merge/train"},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
 	{folder: "writer", local: []string{".", "client"}},
-	{folder: "merge", local: []string{"internal/filelock", "internal/git", "merge/sequence"}},
+	{folder: "merge", local: []string{"internal/filelock", "internal/git", "internal/scratch", "merge/sequence"}},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
 	{folder: "bench/clients", local: []string{"internal/bench", "internal/launch"}},
@@ -451,6 +451,7 @@ var table = []rule{
 		},
 	},
 	{folder: "internal/release", remote: []string{"golang.org/x/crypto/x509roots/fallback/bundle"}},
+	{folder: "internal/scratch", local: []string{"internal/filelock"}},
 	{folder: "internal/simdisk", local: []string{"journal/filejournal/device"}},
 	{folder: "internal/simengine", local: []string{".", "journal"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},

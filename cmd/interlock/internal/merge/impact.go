@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/scratch"
 	"github.com/interlockdev/interlock/merge/merger"
 )
 
@@ -83,12 +83,12 @@ func (i *impacts) measure(repo git.Repository) (
 func (i *impacts) run(ctx context.Context, repo git.Repository, c merger.Change) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, impactWithin)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "interlock-impact-")
+	dir, err := scratch.New("impact")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	tree, home := filepath.Join(dir, "tree"), filepath.Join(dir, "home")
+	defer dir.Remove()
+	tree, home := dir.Path("tree"), dir.Path("home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/scratch"
 	"github.com/interlockdev/interlock/merge/merger"
 	"github.com/interlockdev/interlock/workspace/sandbox"
 )
@@ -43,12 +43,12 @@ func (r *runner) handle(ctx context.Context, j *client.Job) (client.Done, error)
 	if err := j.Decode(&c); err != nil {
 		return client.Done{}, err
 	}
-	dir, err := os.MkdirTemp("", "interlock-check-")
+	dir, err := scratch.New("check")
 	if err != nil {
 		return client.Done{}, err
 	}
-	defer os.RemoveAll(dir)
-	tree := filepath.Join(dir, "tree")
+	defer dir.Remove()
+	tree := dir.Path("tree")
 	if err := r.checkOut(ctx, c.Commit, dir, tree); err != nil {
 		return client.Done{}, fmt.Errorf("the tree could not be checked out: %w", err)
 	}
@@ -66,7 +66,7 @@ func (r *runner) handle(ctx context.Context, j *client.Job) (client.Done, error)
 }
 
 // checkOut writes the files of a commit into a folder, by an index of its own.
-func (r *runner) checkOut(ctx context.Context, commit, dir, tree string) error {
+func (r *runner) checkOut(ctx context.Context, commit string, dir *scratch.Folder, tree string) error {
 	if err := git.CheckObject(commit); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (r *runner) checkOut(ctx context.Context, commit, dir, tree string) error {
 	}
 	repo := r.repo
 	repo.WorkTree = tree
-	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
+	env := []string{"GIT_INDEX_FILE=" + dir.Path("index")}
 	for _, args := range [][]string{{"read-tree", commit}, {"checkout-index", "--all", "--force"}} {
 		if _, err := repo.Run(ctx, git.Call{Args: args, Env: env}); err != nil {
 			return err
@@ -85,7 +85,9 @@ func (r *runner) checkOut(ctx context.Context, commit, dir, tree string) error {
 }
 
 // run runs the command, and returns the end of its output.
-func (r *runner) run(ctx context.Context, c *merger.Check, dir, tree string) (report string, err error) {
+func (r *runner) run(
+	ctx context.Context, c *merger.Check, dir *scratch.Folder, tree string,
+) (report string, err error) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
 		return "", err
@@ -95,7 +97,7 @@ func (r *runner) run(ctx context.Context, c *merger.Check, dir, tree string) (re
 		return "", err
 	}
 	defer nothing.Close()
-	out, err := os.Create(filepath.Join(dir, "report"))
+	out, err := os.Create(dir.Path("report"))
 	if err != nil {
 		return "", err
 	}
@@ -137,17 +139,17 @@ func box(flags *confine.Flags, argv, env []string, tree string) (*sandbox.Sandbo
 
 // tryBox fails if no check could run in its sandbox, and describes the sandbox.
 func tryBox(ctx context.Context, flags *confine.Flags) (string, error) {
-	dir, err := os.MkdirTemp("", "interlock-check-")
+	dir, err := scratch.New("check")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer dir.Remove()
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return "", err
 	}
 	defer nothing.Close()
-	s, err := box(flags, []string{"sh", "-c", "true"}, os.Environ(), dir)
+	s, err := box(flags, []string{"sh", "-c", "true"}, os.Environ(), dir.Path())
 	if err != nil {
 		return "", err
 	}
