@@ -62,16 +62,6 @@ type previousReturn struct {
 	Submission string `json:"submission"`
 }
 
-// withdrawKey is the key of a wish to withdraw. It lies outside the seat's lease, because authors write it.
-func (n Name) withdrawKey(id string) interlock.Key {
-	return interlock.Key("withdraw:" + n.Repo + "/" + n.Target + "/" + id)
-}
-
-// withdrawal asks the merger to end a submission that it has in line.
-type withdrawal struct {
-	Task string `json:"task"`
-}
-
 // Submission is the payload of a task of the queue.
 type Submission struct {
 	// ID names the submission, in the form of git.CheckName. Empty means the id of its task.

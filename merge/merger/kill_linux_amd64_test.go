@@ -38,7 +38,9 @@ func TestVictim(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, git: git.Repository{Dir: os.Getenv(victimRepository), Config: []string{"core.fsync=none"}}}
-	m, err := New(r.configOf(c, "victim"))
+	config := r.configOf(c, "victim")
+	config.Poll = time.Hour // calls without an effect
+	m, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

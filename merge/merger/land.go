@@ -16,10 +16,13 @@ import (
 
 // settle makes outcomes durable, and ends the tasks of their submissions.
 func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
-	if last := slices.IndexFunc(outcomes, func(o train.Outcome) bool { return l.records[o.ID] == nil }); last >= 0 {
-		return fmt.Errorf("submission %s is in line without a record", outcomes[last].ID)
+	ids := make([]train.ID, len(outcomes))
+	for i, o := range outcomes {
+		if ids[i] = o.ID; l.records[o.ID] == nil {
+			return fmt.Errorf("submission %s is in line without a record", o.ID)
+		}
 	}
-	if some, err := l.withdraw(ctx, outcomes); err != nil || some {
+	if some, err := l.withdraw(ctx, ids); err != nil || some {
 		return err
 	}
 	leases, held := l.holds(outcomes)
@@ -95,41 +98,6 @@ func (l *line) settle(ctx context.Context, outcomes []train.Outcome) error {
 		l.Log.Info(string(results[i].Code), "submission", e.record.ID, "reason", string(results[i].Reason))
 	}
 	return nil
-}
-
-// withdraw ends the submissions among outcomes that their authors have withdrawn, and reports whether there are some.
-// Then the plan is void.
-func (l *line) withdraw(ctx context.Context, outcomes []train.Outcome) (some bool, err error) {
-	keys := make([]interlock.Key, len(outcomes))
-	for i, o := range outcomes {
-		keys[i] = l.Name.withdrawKey(l.records[o.ID].record.ID)
-	}
-	got, err := l.Client.Documents(ctx, keys...)
-	if err != nil {
-		return false, err
-	}
-	for i, d := range got.Documents {
-		e := l.records[outcomes[i].ID]
-		var w withdrawal
-		if d.Absent || json.Unmarshal(d.Body, &w) != nil || w.Task != e.record.Task {
-			continue
-		}
-		if _, err := l.seat.Commit(ctx, client.Commit{
-			Reads:  client.Seen(d), // the wish is not under the seat
-			Writes: []interlock.Write{client.Delete(l.Name.RecordKey(e.record.ID)), client.Delete(d.Key)},
-		}); err != nil {
-			return false, err
-		}
-		some = true
-		l.train.Withdraw(outcomes[i].ID)
-		delete(l.records, outcomes[i].ID)
-		e.reply <- reply{done: client.Done{Result: &Outcome{
-			Code: Withdrawn, Submission: e.record.ID, Target: string(l.Name.Key()),
-			Message: "Withdrawn before it landed.",
-		}}}
-		l.Log.Info("withdrawn", "submission", e.record.ID)
-	}
-	return some, nil
 }
 
 const (

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,13 +69,15 @@ func (l *line) run(ctx context.Context) error {
 		close(l.ended)
 		<-worked
 	}()
+	look := time.NewTicker(l.Poll)
+	defer look.Stop()
 	for {
 		if err := l.step(ctx); err != nil {
 			return err
 		}
 		var poll, recheck <-chan time.Time
-		if l.paused {
-			poll = time.After(l.Poll)
+		if len(l.records) > 0 {
+			poll = look.C
 		}
 		if fails := l.train.HeadFails(); fails {
 			l.Log.Warn("the head itself fails its checks: nothing is returned until it passes", "head", l.target.Head)
@@ -85,7 +89,10 @@ func (l *line) run(ctx context.Context) error {
 		case err := <-worked:
 			worked <- nil
 			return err
-		case <-poll:
+		case <-poll: // the queue may be paused no more
+			if _, err := l.withdraw(ctx, slices.Sorted(maps.Keys(l.records))); err != nil {
+				return err
+			}
 		case <-recheck:
 			l.train.Recheck()
 		case e := <-l.events:
@@ -160,10 +167,23 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 			r = Record{} // its task was cancelled before a merger had it again
 		}
 	}
+	withdrawn, err := l.isWithdrawn(ctx, key, id)
+	if err != nil {
+		return err
+	}
 	e := &entry{lease: lease, reply: replies}
 	switch again := found && r.Task != string(id); {
 	case found && !again && r.State != Waiting:
 		replies <- reply{done: client.Done{Result: r.Outcome}} // the result was lost with its merger
+		return nil
+	case withdrawn: // while an earlier merger had it
+		o := l.withdrawn(key)
+		if found && !again {
+			if o, err = l.endWithdrawn(ctx, &r); err != nil {
+				return err
+			}
+		}
+		replies <- reply{done: client.Done{Result: o}}
 		return nil
 	case found && !again: // it was in line before this merger took the seat
 		if e.paths, _, err = l.unfit(ctx, &r); err != nil {

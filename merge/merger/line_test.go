@@ -3,6 +3,7 @@ package merger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -110,13 +111,13 @@ func testWithdraw(t *testing.T, byTask bool) {
 	if byTask {
 		id = a.String()
 	}
-	if err := Withdraw(t.Context(), withdrawer{r.author}, web, id); err != nil {
-		t.Fatal(err)
+	if task, asked, err := Withdraw(t.Context(), withdrawer{r.author}, web, id); err != nil || !asked || task != a {
+		t.Fatal(task, asked, err)
 	}
-	close(goOn)
-	if o := r.result(a); o.Code != Withdrawn {
+	if o := r.result(a); o.Code != Withdrawn { // while the check goes on
 		t.Errorf("%+v", o)
 	}
+	close(goOn)
 	b := r.submit(Submission{ID: "b", Head: r.commit(r.begin, files{"b": "1\n"})})
 	if o := r.result(b); o.Code != Landed {
 		t.Fatalf("%+v", o)
@@ -130,14 +131,48 @@ func testWithdraw(t *testing.T, byTask bool) {
 	}
 }
 
+// A wish to withdraw that the merger has not read before it ended counts for the next one, also if the record is gone.
+func TestWithdrawOutlivesTheMerger(t *testing.T) {
+	for _, recorded := range []bool{true, false} {
+		t.Run(fmt.Sprintf("recorded=%v", recorded), func(t *testing.T) {
+			r := newRig(t)
+			a := r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
+			if recorded {
+				stop := r.start(r.config("merger"))
+				r.waitFor("a", func(*Record) bool { return true })
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wish := encode(withdrawal{Task: a.String()})
+			if err := (withdrawer{r.author}).Put(t.Context(), web.withdrawKey("a"), wish); err != nil {
+				t.Fatal(err)
+			}
+			r.work(good)
+			r.start(r.config("second-merger"))
+			if o := r.result(a); o.Code != Withdrawn || o.Submission != "a" {
+				t.Errorf("%+v", o)
+			}
+			var record Record
+			if found, err := read(t.Context(), r.author, web.RecordKey("a"), &record); err != nil || found {
+				t.Errorf("the record of a withdrawn submission: %+v, %v", record, err)
+			}
+			again := r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "2\n"})})
+			if o := r.result(again); o.Code != Landed {
+				t.Errorf("submitted under the same id: %+v", o)
+			}
+		})
+	}
+}
+
 // A submission that no merger has taken is withdrawn at once, and its ID is free again.
 func TestWithdrawBeforeTheMerger(t *testing.T) {
 	r := newRig(t)
 	r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
-	if err := Withdraw(t.Context(), withdrawer{r.author}, web, "a"); err != nil {
-		t.Fatal(err)
+	if _, asked, err := Withdraw(t.Context(), withdrawer{r.author}, web, "a"); err != nil || asked {
+		t.Fatal(asked, err)
 	}
-	err := Withdraw(t.Context(), withdrawer{r.author}, web, "a")
+	_, _, err := Withdraw(t.Context(), withdrawer{r.author}, web, "a")
 	if refused, ok := errors.AsType[*interlock.Error](err); !ok || refused.Code != interlock.CodeUnknownTask {
 		t.Errorf("withdrawn twice: %v", err)
 	}

@@ -47,7 +47,8 @@ type Config struct {
 	Window int
 	// MaxTries is how often a submission is returned before a person must approve another try (default 3).
 	MaxTries int
-	// Poll is how often a paused queue is looked at (default 1 s).
+	// Poll is how often the merger looks whether authors have withdrawn submissions in line, and whether a paused queue
+	// goes on (default 1 s).
 	Poll time.Duration
 	// Recheck is how often a head that fails its own checks is checked again (default 1 min).
 	Recheck time.Duration

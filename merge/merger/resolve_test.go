@@ -3,6 +3,8 @@ package merger
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,15 +192,7 @@ func TestResolverOutlivesTheMerger(t *testing.T) {
 	stop := r.start(r.resolving("merger"))
 	second := r.contest(Submission{})
 	<-asked
-	for { // the record has the task
-		var record Record
-		if _, err := read(t.Context(), r.author, web.RecordKey("second"), &record); err != nil {
-			t.Fatal(err)
-		}
-		if record.Resolving != nil {
-			break
-		}
-	}
+	r.waitFor("second", func(record *Record) bool { return record.Resolving != nil })
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -211,5 +205,52 @@ func TestResolverOutlivesTheMerger(t *testing.T) {
 	}
 	if len(asked) != 0 {
 		t.Errorf("%d more tasks for resolvers", len(asked))
+	}
+}
+
+// A submission is withdrawn while its conflict is at a resolver, at once: a task that no resolver has is cancelled, and
+// the result of another one is ignored.
+func TestWithdrawFromResolver(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
+			r := newRig(t)
+			r.work(good)
+			asked, goOn := make(chan struct{}, 1), make(chan struct{})
+			if taken {
+				r.resolver(func(p Resolution) (Answer, error) {
+					asked <- struct{}{}
+					<-goOn
+					return Answer{Commit: r.join(p, files{"README": "one\nboth\nthree\n"})}, nil
+				})
+			}
+			r.start(r.resolving("merger"))
+			second := r.contest(Submission{})
+			record := r.waitFor("second", func(record *Record) bool { return record.Resolving != nil })
+			want := "The task of its resolver, " + record.Resolving.Task + ", is cancelled"
+			if taken {
+				<-asked
+				want = "task " + record.Resolving.Task + ": the result will be ignored"
+			}
+			if _, _, err := Withdraw(t.Context(), withdrawer{r.author}, web, "second"); err != nil {
+				t.Fatal(err)
+			}
+			if o := r.result(second); o.Code != Withdrawn || !strings.Contains(o.Message, want) {
+				t.Errorf("%+v; want %q", o, want)
+			}
+			close(goOn)
+			id, err := interlock.ParseTaskID(record.Resolving.Task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.author.Await(t.Context(), id)
+			ended, ok := errors.AsType[*client.TaskError](err)
+			if taken == ok || ok && ended.Task.State != interlock.TaskCancelled {
+				t.Errorf("the task of the resolver: %v", err)
+			}
+			third := r.submit(Submission{ID: "third", Head: r.commit(r.begin, files{"third": "3\n"})})
+			if o := r.result(third); o.Code != Landed || slices.Contains(r.landings(), "second") {
+				t.Errorf("%+v; landed %v", o, r.landings())
+			}
+		})
 	}
 }

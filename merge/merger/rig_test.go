@@ -151,6 +151,23 @@ func (r *rig) result(id interlock.TaskID) Outcome {
 	return o
 }
 
+// waitFor waits until the record of a submission is there and meets a condition, and returns it.
+func (r *rig) waitFor(id string, met func(*Record) bool) Record {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
+	defer cancel()
+	for {
+		var record Record
+		found, err := read(ctx, r.author, web.RecordKey(id), &record)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if found && met(&record) {
+			return record
+		}
+	}
+}
+
 // config is that of a merger with a client of its own.
 func (r *rig) config(agent string) Config {
 	r.t.Helper()
@@ -173,7 +190,7 @@ func (r *rig) configOf(c *client.Client, agent string) Config {
 		Client: c, Name: web, Ref: "refs/heads/main", Boundary: b,
 		Target: &merge.Target{Repository: r.git, Ref: "refs/heads/main"}, Files: &Repository{r.git},
 		Log:     slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("merger", agent),
-		Profile: profile.Digest(), Train: train.Config{Runners: 4}, Poll: time.Millisecond, Retry: time.Millisecond,
+		Profile: profile.Digest(), Train: train.Config{Runners: 4}, Poll: 5 * time.Millisecond, Retry: time.Millisecond,
 	}
 }
 

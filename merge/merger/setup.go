@@ -3,7 +3,6 @@ package merger
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -93,43 +92,6 @@ type Reader interface {
 	Task(ctx context.Context, id interlock.TaskID) (interlock.Task, error)
 	// Tasks lists tasks by queue and state. It may leave their payloads out.
 	Tasks(ctx context.Context, f client.TaskFilter) iter.Seq2[interlock.Task, error]
-}
-
-// Withdrawer is what Withdraw needs besides reading.
-type Withdrawer interface {
-	Reader
-	CancelTask(ctx context.Context, id interlock.TaskID, reason string) (interlock.Task, error)
-	// Put writes a document of JSON, whatever was there.
-	Put(ctx context.Context, key interlock.Key, body []byte) error
-}
-
-// Withdraw takes a submission out of the line. One that the merger has already taken ends when the merger would land
-// or return it; its task's result is then an Outcome with the code Withdrawn. The error has code "unknown_task" if
-// there is no such submission, and "task_settled" if it has landed or was returned.
-func Withdraw(ctx context.Context, c Withdrawer, name Name, id string) error {
-	task, err := Find(ctx, c, name, id)
-	if err != nil {
-		return err
-	}
-	_, err = c.CancelTask(ctx, task, "withdrawn")
-	if refused, ok := errors.AsType[*interlock.Error](err); !ok || refused.Code != interlock.CodeHeld {
-		return err
-	}
-	// The merger looks for the wish under the name of the record, and id may be that of the task.
-	t, err := c.Task(ctx, task)
-	if err != nil {
-		return err
-	}
-	var s Submission
-	_ = json.Unmarshal(t.Payload, &s) // one that cannot be read goes back anyway
-	r, found, err := Standing(ctx, c, name, task, s)
-	if err != nil {
-		return err
-	}
-	if found {
-		id = r.ID
-	}
-	return c.Put(ctx, name.withdrawKey(id), encode(withdrawal{Task: task.String()}))
 }
 
 // Find returns the present task of a submission: by its ID, or by the id of its task.

@@ -239,29 +239,6 @@ func waits(ctx context.Context, c *requests, n merger.Name, e *entry) (string, e
 	return "", nil
 }
 
-func newWithdraw(a *cli.App) *cobra.Command {
-	return one(
-		"withdraw", "Take a submission out of the line",
-		`Take a submission out of the line. One that the merger has taken already ends when its turn
-comes, with the outcome "withdrawn". One that has landed or was returned stays as it is.
-SUBMISSION is its id, or that of its task.
-
-It takes an operator or the agent that submitted; for one that the merger has taken, the role
-agent, because the wish is a document.`,
-		`  interlock merge withdraw web/main fix-login-0f3a9c12d4e5`, a,
-		func(ctx context.Context, c *requests, n merger.Name, id string) error {
-			if err := merger.Withdraw(ctx, c, n, id); err != nil {
-				return err
-			}
-			if a.JSON() {
-				return a.Print(&struct{}{})
-			}
-			a.Say("%s is withdrawn\n", cli.Clean(id))
-			return nil
-		},
-	)
-}
-
 func newPause(a *cli.App) *cobra.Command {
 	return pausing(
 		a, true, "pause", "Stop the landings of a target",
