@@ -109,11 +109,22 @@ func (g *cgroup) take(pid int) error {
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
 }
 
-// killed reports whether the kernel has ended a process for lack of memory.
-func (g *cgroup) killed() bool {
-	text, _ := os.ReadFile(filepath.Join(g.dir, "memory.events"))
+// reached lists the limits at which the kernel has ended a process, or refused one.
+func (g *cgroup) reached() (list []Reached) {
+	if g.counts("memory.events", "oom_kill") {
+		list = append(list, Reached{"memory", "a process was killed"})
+	}
+	if g.counts("pids.events", "max") {
+		list = append(list, Reached{"processes", "a process could not be started"})
+	}
+	return list
+}
+
+// counts reports whether the kernel has counted an event.
+func (g *cgroup) counts(file, event string) bool {
+	text, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(text)) {
-		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(line), event+" "); ok {
 			return count != "0"
 		}
 	}

@@ -46,15 +46,25 @@ func TestCgroup(t *testing.T) {
 			t.Errorf("%s has %q, %v, want %q", name, text, err, want)
 		}
 	}
-	if g.killed() {
-		t.Error("killed without any event")
-	}
-	events := []byte("low 0\noom 1\noom_kill 1\n")
-	if err := os.WriteFile(filepath.Join(g.dir, "memory.events"), events, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if !g.killed() {
-		t.Error("the killed process was missed")
+	for _, events := range [][3]string{
+		{"", "", ""},
+		{"low 0\noom 1\noom_kill 0\n", "max 0\n", ""},
+		{"low 0\noom 1\noom_kill 1\n", "max 0\n", "memory"},
+		{"oom_kill 0\n", "max 12\n", "processes"},
+		{"oom_kill 3\n", "max 1\n", "memory processes"},
+	} {
+		for i, name := range []string{"memory.events", "pids.events"} {
+			if err := os.WriteFile(filepath.Join(g.dir, name), []byte(events[i]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, r := range g.reached() {
+			got = append(got, r.Subject)
+		}
+		if text := strings.Join(got, " "); text != events[2] {
+			t.Errorf("after %q reached are %q", events, text)
+		}
 	}
 
 	below := fakeTree(t, "/own", map[string]string{"/": "memory", "/own": "memory pids cpu"})

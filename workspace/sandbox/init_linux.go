@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -219,33 +220,34 @@ func lookUp(name string) (string, error) {
 // setLimits sets what the kernel counts for each process. Values above those of the caller stay as they are.
 func setLimits(s *spec) error {
 	l := s.Limits
-	set := func(resource int, value uint64) error {
+	set := func(resource int, value, hard uint64) error {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(resource, &now); err != nil {
 			return err
 		}
-		value = min(value, now.Max)
-		return unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value})
+		return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(value, now.Max), Max: min(hard, now.Max)})
 	}
 	type limit struct {
 		resource int
 		value    uint64
+		hard     uint64 // 0: value
 	}
-	limits := []limit{{unix.RLIMIT_CORE, 0}}
+	limits := []limit{{unix.RLIMIT_CORE, 0, 0}}
 	if l.FileSize > 0 {
-		limits = append(limits, limit{unix.RLIMIT_FSIZE, uint64(l.FileSize)})
+		limits = append(limits, limit{unix.RLIMIT_FSIZE, uint64(l.FileSize), 0})
 	}
 	if l.CPUTime > 0 {
-		limits = append(limits, limit{unix.RLIMIT_CPU, uint64(l.CPUTime / time.Second)})
+		seconds := uint64(l.CPUTime / time.Second)
+		limits = append(limits, limit{unix.RLIMIT_CPU, seconds, seconds + 1}) // SIGXCPU, and then SIGKILL
 	}
 	if l.Processes > 0 && !s.GroupProcesses && !s.PIDMax {
-		limits = append(limits, limit{unix.RLIMIT_NPROC, uint64(l.Processes + threads(1))})
+		limits = append(limits, limit{unix.RLIMIT_NPROC, uint64(l.Processes + threads(1)), 0})
 	}
 	if l.Memory > 0 && !s.GroupMemory {
-		limits = append(limits, limit{unix.RLIMIT_DATA, uint64(l.Memory)})
+		limits = append(limits, limit{unix.RLIMIT_DATA, uint64(l.Memory), 0})
 	}
 	for _, one := range limits {
-		if err := set(one.resource, one.value); err != nil {
+		if err := set(one.resource, one.value, cmp.Or(one.hard, one.value)); err != nil {
 			return fmt.Errorf("set a limit: %w", err)
 		}
 	}

@@ -63,7 +63,7 @@ func run(m *testing.M) int {
 type result struct {
 	Code      int
 	Err       *sandbox.Error
-	TimeUp    bool
+	Reached   []sandbox.Reached
 	Mechanism sandbox.Mechanism
 	Enforced  []sandbox.Enforcement
 }
@@ -83,7 +83,7 @@ func harness() {
 	if err == nil {
 		r.Mechanism, r.Enforced = s.Mechanism(), s.Enforced()
 		r.Code, err = s.Run(context.Background(), null, os.Stdout, os.Stderr)
-		r.TimeUp = s.TimeUp()
+		r.Reached = s.Reached(r.Code)
 	}
 	if err != nil {
 		r.Err = err.(*sandbox.Error)

@@ -140,3 +140,6 @@ func refuse(code, next, format string, args ...any) *Error {
 
 // Enforcement is what bounds one subject in one sandbox.
 type Enforcement struct{ Subject, By string }
+
+// Reached is a limit that a command has reached. Subject is that of the Enforcement.
+type Reached struct{ Subject, Effect string }

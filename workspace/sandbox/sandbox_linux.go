@@ -35,9 +35,9 @@ type Sandbox struct {
 	started                   bool
 	done                      chan struct{} // closed when the control socket has ended
 
-	mu     sync.Mutex
-	err    *Error
-	timeUp bool
+	mu      sync.Mutex
+	err     *Error
+	reached []Reached // all but those that the exit code tells
 }
 
 // New checks a configuration, chooses a mechanism and prepares the sandbox. Errors are an *Error.
@@ -289,7 +289,9 @@ func (s *Sandbox) serve() {
 			_, _ = s.control.Write([]byte(answer))
 		case m.Time || m.Error != nil:
 			s.mu.Lock()
-			s.timeUp = s.timeUp || m.Time
+			if m.Time {
+				s.reached = append(s.reached, Reached{"time", "the command was ended"})
+			}
 			if s.err == nil {
 				s.err = m.Error
 			}
@@ -314,15 +316,21 @@ func control(rest []byte) (sender int, fds []int) {
 	return sender, fds
 }
 
-// TimeUp reports whether the time limit ended the command.
-func (s *Sandbox) TimeUp() bool {
+// Reached lists the limits that the command has reached, as far as that can be known: memory and processes with a
+// cgroup only, processor time and the size of a file from the command's exit code. Call it after Close.
+func (s *Sandbox) Reached(code int) (list []Reached) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.timeUp
+	list = slices.Clone(s.reached)
+	// A shell passes the code of its command on.
+	switch l := s.spec.Limits; {
+	case l.CPUTime > 0 && code == exitSignal+int(unix.SIGXCPU):
+		list = append(list, Reached{"cpu-time", "a process was ended"})
+	case l.FileSize > 0 && code == exitSignal+int(unix.SIGXFSZ):
+		list = append(list, Reached{"file-size", "a process was ended"})
+	}
+	return list
 }
-
-// OutOfMemory reports whether the kernel ended a process at the limit of a cgroup. Call it before Close.
-func (s *Sandbox) OutOfMemory() bool { return s.group != nil && s.group.killed() }
 
 // Close ends what is left of the sandbox, after the process was waited for. It returns an *Error if the command
 // never ran.
@@ -343,11 +351,13 @@ func (s *Sandbox) Close() error {
 		s.specFile.Close()
 	}
 	s.forwards.close()
-	if s.group != nil {
-		s.group.remove()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.group != nil {
+		s.reached = append(s.reached, s.group.reached()...)
+		s.group.remove()
+		s.group = nil
+	}
 	if s.err != nil {
 		return s.err
 	}

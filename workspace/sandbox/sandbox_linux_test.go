@@ -225,10 +225,15 @@ func TestForkBomb(t *testing.T) {
 		}
 		cfg.Argv = []string{"bash", "-c", "b() { b | b & }; b & exec sleep 1000"} // which needs no process more
 		cfg.Limits.Time = 500 * time.Millisecond
-		if r, _ := w.run(t, cfg); r.Code != sandbox.ExitTime || !r.TimeUp {
+		if r, _ := w.run(t, cfg); r.Code != sandbox.ExitTime || !reached(r, "time") {
 			t.Errorf("after a bomb: code %d, %v, want %d", r.Code, r.Err, sandbox.ExitTime)
 		}
 	})
+}
+
+// reached reports whether a command is known to have reached the limit of a subject, and no other limit.
+func reached(r result, subject string) bool {
+	return len(r.Reached) == 1 && r.Reached[0].Subject == subject
 }
 
 // Memory, the size of a file, processor time and time are bounded.
@@ -245,12 +250,22 @@ func TestLimits(t *testing.T) {
 		w.wants(t, cfg, "1048576")
 		cfg = w.sh("while :; do :; done")
 		cfg.Limits.CPUTime = time.Second
-		if r, _ := w.run(t, cfg); r.Code != 128+int(syscall.SIGKILL) && r.Code != 128+int(syscall.SIGXCPU) {
-			t.Errorf("processor time: code %d, %v", r.Code, r.Err)
+		if r, _ := w.run(t, cfg); r.Code != 128+int(syscall.SIGXCPU) || !reached(r, "cpu-time") {
+			t.Errorf("processor time: %+v", r)
+		}
+		cfg = w.sh("trap '' XCPU; while :; do :; done")
+		cfg.Limits.CPUTime = time.Second
+		if r, _ := w.run(t, cfg); r.Code != 128+int(syscall.SIGKILL) {
+			t.Errorf("processor time, and the signal ignored: %+v", r)
+		}
+		cfg = w.sh("exec 2>/dev/null; cat /dev/zero > big")
+		cfg.Limits.FileSize, cfg.Limits.Time = 1<<20, time.Minute
+		if r, _ := w.run(t, cfg); r.Code != 128+int(syscall.SIGXFSZ) || !reached(r, "file-size") {
+			t.Errorf("a file: %+v", r)
 		}
 		cfg = w.sh("trap '' TERM; sleep 1000 & trap 'echo asked' TERM; wait; exit 7")
 		cfg.Limits.Time = 200 * time.Millisecond
-		if r, out := w.run(t, cfg); r.Code != sandbox.ExitTime || !r.TimeUp || out != "asked" {
+		if r, out := w.run(t, cfg); r.Code != sandbox.ExitTime || !reached(r, "time") || out != "asked" {
 			t.Errorf("time: %+v, %q, want code %d", r, out, sandbox.ExitTime)
 		}
 	})

@@ -45,11 +45,8 @@ func (*Sandbox) Enforced() []Enforcement { return nil }
 // Started is for Linux.
 func (*Sandbox) Started() {}
 
-// TimeUp is for Linux.
-func (*Sandbox) TimeUp() bool { return false }
-
-// OutOfMemory is for Linux.
-func (*Sandbox) OutOfMemory() bool { return false }
+// Reached is for Linux.
+func (*Sandbox) Reached(int) []Reached { return nil }
 
 // Close is for Linux.
 func (*Sandbox) Close() error { return nil }

@@ -124,6 +124,20 @@ func (c *Flags) Into(cfg *sandbox.Config) {
 // Net is the network that was asked.
 func (c *Flags) Net() sandbox.Net { return sandbox.Net(c.network.Value) }
 
+// Reached names the limits that a command has reached, each with its flag. code is the command's exit code.
+func (c *Flags) Reached(s *sandbox.Sandbox, code int) (list []string) {
+	for _, r := range s.Reached(code) {
+		flag := r.Subject
+		for _, l := range c.limits { // the last one counts
+			if strings.HasPrefix(l, r.Subject+"=") {
+				flag = l
+			}
+		}
+		list = append(list, fmt.Sprintf("--limit %s was reached, and %s", flag, r.Effect))
+	}
+	return list
+}
+
 // Describe is one line about what a sandbox enforces.
 func Describe(s *sandbox.Sandbox, network sandbox.Net) string {
 	text := fmt.Sprintf("%s, network %s", s.Mechanism(), network)

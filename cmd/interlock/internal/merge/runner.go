@@ -107,23 +107,32 @@ func (r *runner) run(
 		Env: r.environment(c, tree), Files: []*os.File{nothing, out, out}, KillAfter: killAfter, Lost: ctx.Done(),
 		Background: true,
 	}
-	end := func() error { return nil }
+	end := func(int) (limits []string, err error) { return nil, nil }
 	if r.box != nil {
 		s, err := box(r.box, j.Argv, j.Env, tree)
 		if err != nil {
 			return "", err
 		}
 		j.Path, j.Argv, j.Env, j.Started = s.Path(), s.Args(), s.Environ(), s.Started
-		j.Files, end = s.Files(nothing, out, out), s.Close
+		j.Files = s.Files(nothing, out, out)
+		end = func(code int) ([]string, error) {
+			err := s.Close()
+			return r.box.Reached(s, code), err
+		}
 	}
 	result, err := j.Run()
-	err = errors.Join(err, end())
+	limits, failed := end(result.Code())
+	err = errors.Join(err, failed)
 	report = tail(out)
 	switch {
 	case err != nil:
 		return report, err
 	case result.Status.Signaled():
 		return report, fmt.Errorf("the check was ended by signal %v", result.Status.Signal())
+	case result.Code() != 0 && len(limits) > 0:
+		return report, fmt.Errorf(
+			"exit code %d: %s; the limit is that of the merge queue", result.Code(), strings.Join(limits, "; "),
+		)
 	case result.Code() != 0:
 		return report, fmt.Errorf("exit code %d", result.Code())
 	}

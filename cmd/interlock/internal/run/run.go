@@ -404,7 +404,7 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: r.q.TTL,
 		Tell: r.a.Complain, Signals: r.signals,
 	}
-	end := func(err error) error { return err }
+	end := func(_ int, err error) error { return err }
 	if r.under != nil && r.under.Box != nil {
 		if end, err = r.under.box(r.a, j); err != nil {
 			return job.Result{}, BoxError(err)
@@ -416,7 +416,7 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 	result, err := j.Run()
 	close(ended)
 	watching.Wait() // its output comes before that about the end
-	return result, end(err)
+	return result, end(result.Code(), err)
 }
 
 // finish releases the lease and reports how the whole ended.

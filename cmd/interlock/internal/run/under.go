@@ -29,6 +29,8 @@ type Under struct {
 	Prepare func(ctx context.Context, c *client.Client, u *Under) error
 	// Box makes the sandbox that the command runs in, from its arguments and its whole environment. It may be nil.
 	Box func(argv, env []string) (*sandbox.Sandbox, error)
+	// Reached tells which limits of the sandbox a command has reached that ended with an exit code. It goes with Box.
+	Reached func(box *sandbox.Sandbox, code int) []string
 }
 
 // Run runs the command.
@@ -40,23 +42,19 @@ func (u *Under) Run(ctx context.Context, a *cli.App) error {
 }
 
 // box puts the command of a job into its sandbox. The function that it returns is called when the job has ended.
-func (u *Under) box(a *cli.App, j *job.Job) (end func(error) error, err error) {
+func (u *Under) box(a *cli.App, j *job.Job) (end func(code int, err error) error, err error) {
 	box, err := u.Box(j.Argv, j.Env)
 	if err != nil {
 		return nil, err
 	}
 	j.Path, j.Argv, j.Env, j.Started = box.Path(), box.Args(), box.Environ(), box.Started
 	j.Files = box.Files(j.Files[0], j.Files[1], j.Files[2])
-	return func(err error) error {
-		memory := box.OutOfMemory()
+	return func(code int, err error) error {
 		if failed := box.Close(); err == nil {
 			err = failed
 		}
-		switch {
-		case box.TimeUp():
-			a.Complain("the time of the command was over: it was ended")
-		case memory:
-			a.Complain("a process had no memory left within the limit: it was killed")
+		for _, limit := range u.Reached(box, code) {
+			a.Complain("%s: raise the limit, or leave it out", limit)
 		}
 		return BoxError(err)
 	}, nil

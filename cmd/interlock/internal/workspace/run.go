@@ -124,6 +124,7 @@ func (v *visit) run(ctx context.Context, w *workspace.Workspace, argv, pass []st
 	}
 	if v.boxed {
 		u.Box = func(argv, env []string) (*sandbox.Sandbox, error) { return v.box(ctx, w, argv, env) }
+		u.Reached = v.confine.Reached
 	}
 	return u.Run(ctx, v.a)
 }
