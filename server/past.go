@@ -207,15 +207,19 @@ func (c *call) pastRefusal(err error, index interlock.Index) error {
 	return err
 }
 
-// trimmed is the refusal of a moment that is too long ago.
+// trimmed is the refusal of a moment before all states that are kept.
 func (c *call) trimmed() error {
 	oldest, err := c.s.shard.Oldest(c.r.Context())
 	if err != nil {
 		return err
 	}
+	text := fmt.Sprintf("the state of that moment is no longer kept: the oldest is that of index %d", oldest)
+	if oldest <= 1 {
+		text = "the journal has no state of that moment: it began later, with index 1"
+	}
 	return &interlock.Error{
 		Code:    interlock.CodeHistoryTrimmed,
-		Message: fmt.Sprintf("the state of that moment is no longer kept: the oldest is that of index %d", oldest),
+		Message: text,
 		Advice: interlock.Advice{
 			Action: interlock.ActFixRequest, Message: fmt.Sprintf("name index %d or a later moment", oldest),
 		},

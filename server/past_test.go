@@ -123,7 +123,7 @@ func tourPast(d *door) {
 	then := d.get("/v1/at?path=%2Fv1%2Fkeys%2Fpast:1&index=" + held).want(200)
 	then.is("answer.holders.0.agent", "billing-7").is("at.index", held).is("answer.at.index", held)
 	d.get("/v1/at?time=2s&path=why%3Fkey=past:1").want(200).says("answer.text", "held by billing-7", "for 2 s")
-	d.get("/v1/at?time=1h&path=keys").want(410, "history_trimmed")
+	d.get("/v1/at?time=1h&path=keys").want(410, "history_trimmed").says("detail", "began later")
 	d.get("/v1/at?path=patterns/none&index="+held).want(404, "unknown_pattern")
 	d.get("/v1/at?path=hot&index="+held).want(400, "invalid_request").says("detail", "/v1/waits")
 	d.get("/v1/at?path=keys%3Fstate=lost&index="+held).want(400, "invalid_request")
