@@ -39,6 +39,9 @@ func TestPerfettoFile(t *testing.T) {
 	if len(live) != 2 || !strings.Contains(live[0], "hold account:1") || !strings.Contains(live[0], "released") {
 		t.Errorf("the slices are %q", live)
 	}
+	if out := r.must("log", "--format", "perfetto"); !strings.Contains(out, `"namespace default"`) {
+		t.Errorf("the process is not named after the namespace: %s", out)
+	}
 	if copied := slicesOf("--data-dir", r.dir); !slices.Equal(copied, live) {
 		t.Errorf("without a server they are %q, with one %q", copied, live)
 	}

@@ -31,7 +31,11 @@ func markOf(index interlock.Index, ev *record.Event) (m Mark, ok bool) {
 	case len(ev.Cycle) > 0 && ev.Reason == record.ByDeadlock:
 		var steps []string
 		for i := range ev.Cycle {
-			steps = append(steps, fmt.Sprintf("%s at %s", prose.AgentName(ev.Cycle[i].Agent), ev.Cycle[i].Key))
+			step := prose.AgentName(ev.Cycle[i].Agent)
+			if key := ev.Cycle[i].Key; key != "" { // else it is a declared wait
+				step += " at " + string(key)
+			}
+			steps = append(steps, step)
 		}
 		m.Kind, m.Text = "deadlock", fmt.Sprintf(
 			"Deadlock: %s waited for each other, and %s was refused.", strings.Join(steps, ", "), prose.AgentName(ev.Agent),

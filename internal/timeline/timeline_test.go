@@ -165,11 +165,13 @@ func TestReducer(t *testing.T) {
 			events{event(record.Granted, 1, 1, "a"), event(record.Queued, 2, 2, "a"), event(record.Left, 2, 2, "a")}.
 				with(func(ev *record.Event) {
 					ev.Reason = record.ByDeadlock
-					ev.Cycle = []interlock.CycleStep{{Agent: "agent-2", Key: "a"}, {Agent: "agent-1", Key: "b"}}
+					ev.Cycle = []interlock.CycleStep{
+						{Agent: "agent-2", Key: "a"}, {Agent: "agent-1", Key: "b"}, {Agent: "agent-3"}, // declared
+					}
 				}),
 			`0 hold agent-1 a 1-...
 1 wait agent-2 a 2-2 deadlock
-2 deadlock: Deadlock: agent-2 at a, agent-1 at b waited for each other, and agent-2 was refused.
+2 deadlock: Deadlock: agent-2 at a, agent-1 at b, agent-3 waited for each other, and agent-2 was refused.
 1 blocked_by 0`,
 		},
 		{

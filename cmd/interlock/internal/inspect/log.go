@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/archive"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/feed"
@@ -122,7 +124,7 @@ func writePerfetto(ctx context.Context, a *cli.App, query url.Values, dir string
 	if err := cli.Decode(answer, &t); err != nil {
 		return err
 	}
-	file, err := perfetto(string(a.Server.Tenant()), &t)
+	file, err := perfetto(string(cmp.Or(a.Server.Tenant(), interlock.DefaultNamespace)), &t)
 	if err != nil {
 		return err
 	}
