@@ -107,6 +107,9 @@ func writeDifferences(j *jsonOut, d *engine.Comparison) {
 			j.text("", string(w.Claims[i].Key))
 		}
 		j.closeArray()
+		if w.On != nil {
+			writeFlow(j, "on", w.On)
+		}
 	}, writeWaiterThen)
 	writeChanges(
 		j, "documents", &d.Documents, func(x *interlock.Document) { j.text("key", string(x.Key)) }, writeDocumentThen,

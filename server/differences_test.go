@@ -36,6 +36,9 @@ func tourDifferences(d *door) {
 	d.post("/v1/leases", `{"agent":"refactor-3","claims":[{"key":"diff:pool","permits":2}]}`).want(200)
 	d.delete("/v1/tickets/" + first).want(200)
 	wait("support-3")
+	undeclared := now()
+	d.post("/v1/sessions", `{"agent":"auditor","ttl_ms":60000}`).want(200)
+	d.post("/v1/waits", `{"agent":"support-4","on":{"agent":"auditor"},"wait_ms":0}`).want(202)
 	d.put("/v1/state/diff:rewritten", `{"is":"two"}`, "If-Match", "*").want(200)
 	d.delete("/v1/state/diff:deleted", "If-Match", "*").want(200)
 	d.commitDoc("diff:written", `{"is":"one"}`)
@@ -53,6 +56,10 @@ func tourDifferences(d *door) {
 	got.changes("tasks", "kind", `: changed, mail: new`)
 	got.is("tasks.0.task", dead).is("tasks.0.before.state", "waiting").is("tasks.0.after.state", "cancelled")
 	got.has("sums.leases.new", 2).has("sums.leases.gone", 1).has("sums.leases.changed", 1).has("left_out", 0)
+
+	got = d.get("/v1/differences?from=" + undeclared + "&to=" + after).want(200)
+	got.changes("waiters", "agent", `support-4: new`)
+	got.is("waiters.0.on.agent", "auditor").has("waiters.0.after.position", 0)
 
 	got = d.get("/v1/differences?from=4s&prefix=diff:&limit=1").want(200).has("left_out", 8).has("sums.tasks.changed", 1)
 	got.is("from.index", before).changes("leases", "key", "diff:ended: gone")

@@ -265,8 +265,10 @@ type WaiterDifference struct {
 	// Its number, the same in all its events.
 	Request Decimal `json:"request"`
 	Name
-	// It wants.
-	Keys   []Key       `json:"keys"`
+	// It wants; empty for a declared wait.
+	Keys []Key `json:"keys"`
+	// The party that a declared wait is for.
+	On     *Name       `json:"on,omitempty"`
 	Change Change      `json:"change"`
 	Before *WaiterThen `json:"before,omitempty"`
 	After  *WaiterThen `json:"after,omitempty"`

@@ -1105,8 +1105,10 @@ export interface WaiterDifference {
   session: string;
   /** The flow within the session. */
   flow: string;
-  /** It wants. */
+  /** It wants; empty for a declared wait. */
   keys: Key[];
+  /** The party that a declared wait is for. */
+  on?: Name;
   change: Change;
   before?: WaiterThen;
   after?: WaiterThen;

@@ -1086,13 +1086,15 @@ class _WaiterDifferenceRequired(TypedDict):
     session: str
     # The flow within the session.
     flow: str
-    # It wants.
+    # It wants; empty for a declared wait.
     keys: list[Key]
     change: Change
 
 
 # A waiter that came or left, or has another position.
 class WaiterDifference(_WaiterDifferenceRequired, total=False):
+    # The party that a declared wait is for.
+    on: Name
     before: WaiterThen
     after: WaiterThen
 

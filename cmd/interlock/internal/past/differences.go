@@ -127,8 +127,11 @@ func waiterName(w *api.WaiterDifference) string {
 		keys[i] = cli.Clean(string(key))
 	}
 	name := cli.AgentName(w.Name)
-	if len(keys) > 0 {
+	switch {
+	case len(keys) > 0:
 		name += " for " + strings.Join(keys, ", ")
+	case w.On != nil:
+		name += " for the agent " + cli.AgentName(*w.On)
 	}
 	return name
 }

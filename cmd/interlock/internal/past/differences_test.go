@@ -26,6 +26,7 @@ func TestShow(t *testing.T) {
 			{Name: api.Name{Agent: "c"}, Keys: []api.Key{"a:1", "a:2"}, Change: "new", After: &api.WaiterThen{Position: 3}},
 			{Name: hostile, Change: "changed", Before: &api.WaiterThen{Position: 1}, After: &api.WaiterThen{Offered: true}},
 			{Name: api.Name{Agent: "d"}, Change: "changed", Before: &api.WaiterThen{}, After: &api.WaiterThen{Position: 1}},
+			{Name: api.Name{Agent: "e"}, On: &api.Name{Agent: "auditor"}, Change: "gone", Before: &api.WaiterThen{}},
 		},
 		Documents: []api.DocumentDifference{{
 			Key: "doc:1", Change: "gone", Before: &api.DocumentThen{Version: 7, Agent: "ann", Note: "x\ny"},
@@ -44,8 +45,8 @@ func TestShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 9 || strings.ContainsAny(out.String(), "\x1b\u202e") {
-		t.Fatalf("there are %d lines, want 9:\n%q", len(lines), lines)
+	if len(lines) != 10 || strings.ContainsAny(out.String(), "\x1b\u202e") {
+		t.Fatalf("there are %d lines, want 10:\n%q", len(lines), lines)
 	}
 	for i, want := range map[int]string{
 		0: "Different: 1 lease (0 new, 0 gone, 1 changed), 3 waiters (1 new, 0 gone, 2 changed), " +
@@ -54,8 +55,9 @@ func TestShow(t *testing.T) {
 		4: "waiter c for a:1, a:2 new - position 3",
 		5: "changed position 1 has an offer",
 		6: "waiter d changed waits position 1",
-		7: "document doc:1 gone version 7 by ann: x",
-		8: "task q_1 charge late",
+		7: "waiter e for the agent auditor gone waits -",
+		8: "document doc:1 gone version 7 by ann: x",
+		9: "task q_1 charge late",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.Contains(got, want) {
 			t.Errorf("line %d is %q, want %q", i, got, want)
@@ -66,7 +68,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("%q lacks %q", lines[3], want)
 		}
 	}
-	if got := strings.Join(strings.Fields(lines[8]), " "); !strings.HasSuffix(got, "running, attempt 1 dead, attempt 3") {
+	if got := strings.Join(strings.Fields(lines[9]), " "); !strings.HasSuffix(got, "running, attempt 1 dead, attempt 3") {
 		t.Errorf("the task is %q", got)
 	}
 	if got := complaints.String(); !strings.Contains(got, "from entry 41 to entry 44") || !strings.Contains(
