@@ -70,6 +70,9 @@ func TestPages(t *testing.T) {
 		if !b.is(`[...document.querySelectorAll('.scroll, .chart')].every((x) => x.scrollWidth <= x.clientWidth)`) {
 			t.Errorf("a table of %s has to be scrolled sideways at 1280 pixels", p.name)
 		}
+		if !b.is(`[...document.querySelectorAll('td.right')].every((x) => x.scrollWidth <= x.clientWidth)`) {
+			t.Errorf("a number of %s is cut off at 1280 pixels", p.name)
+		}
 		b.size(1440, 900)
 	}
 }
