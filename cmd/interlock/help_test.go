@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -220,6 +222,43 @@ func TestShortFlags(t *testing.T) {
 		}
 	}
 	visit(newRoot(cli.NewApp(nil)))
+}
+
+// Each command that the dashboard names exists; where it shows arguments, they and the flags fit.
+func TestDashboardCommands(t *testing.T) {
+	files, err := filepath.Glob("../../web/app/*.jsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`<code>interlock ([^<]+)</code>`)
+	n := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			n++
+			cmd, rest, err := newRoot(cli.NewApp(nil)).Find(strings.Fields(m[1]))
+			if err != nil || cmd.Runnable() == cmd.HasSubCommands() {
+				t.Errorf("%s: there is no command %q", file, m[1])
+				continue
+			}
+			if len(rest) == 0 {
+				continue // named, without arguments
+			}
+			err = cmd.ParseFlags(rest)
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: %q: %v", file, m[1], err)
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("found %d commands in the dashboard", n)
+	}
 }
 
 // Each hint for another name of a command is a command.

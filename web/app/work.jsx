@@ -277,7 +277,7 @@ function Lines() {
   const heads = useGet(keys.length ? '/v1/state?values=true&' + keys.join('&') : '');
   if (!list.data) return null;
   if (!lines.length) {
-    return <Card title="Merge lines" wide><Empty>There is no merge queue. <code>interlock merge serve REPO/TARGET --repo DIR</code> serves one.</Empty></Card>;
+    return <Card title="Merge lines" wide><Empty>There is no merge queue. <code>interlock merge serve REPO/TARGET --repo DIR --check NAME=COMMAND</code> serves one.</Empty></Card>;
   }
   const documentOf = (t) => ((heads.data && heads.data.documents) || []).find((d) => d.key === 'merge:' + t && d.value);
   return lines.map(({ queue, targets }) => {
@@ -295,7 +295,7 @@ function Workspaces() {
   return (
     <Card title="Workspaces" wide>
       <Missing of={list} />
-      {list.data && !rows.length && <Empty>No workspace is known. <code>interlock workspace new REPO NAME</code> makes one.</Empty>}
+      {list.data && !rows.length && <Empty>No workspace is known. <code>interlock workspace new NAME</code> makes one in a repository.</Empty>}
       {rows.length > 0 && (
         <Table
           label="Workspaces" rows={rows} id={(d) => d.key} to={(d) => href('keys', d.key)} more={plural(rows.length, 'workspace')}
