@@ -83,7 +83,7 @@ const lists = [
   ['leases', 'lease', [{ head: 'Key', wide: true, cell: (x) => <KeyLink of={x.key} /> }], lease],
   ['waiters', 'waiter', [
     { head: 'Waiter', wide: true, cell: (x) => <AgentLink of={x.agent} flow={x.flow} /> },
-    { head: 'For', wide: true, cell: (x) => x.keys.map((k, i) => <>{i > 0 && ', '}<KeyLink of={k} /></>) },
+    { head: 'For', wide: true, cell: (x) => (x.on ? <AgentLink of={x.on.agent} flow={x.on.flow} /> : x.keys.map((k, i) => <>{i > 0 && ', '}<KeyLink of={k} /></>)) },
   ], place],
   ['documents', 'document', [{ head: 'Key', wide: true, cell: (x) => <KeyLink of={x.key} /> }], version],
   ['tasks', 'task', [

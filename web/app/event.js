@@ -3,13 +3,18 @@ import { span } from './ui.jsx';
 
 const keysOf = (e) => (e.claims || []).map((c) => c.key).join(', ') || e.key || e.pattern || e.queue || '';
 
+const anotherAgent = 'another agent'; // a wait without keys is one that the agent declared
+
 const acquires = (e, k) => `acquires ${k}${e.waited_ms ? ' after ' + span(e.waited_ms) : ''}`;
 
 const forms = {
   granted: acquires,
   admitted: acquires,
-  queued: (e, k) => `waits for ${k}`,
-  left: (e, k) => e.reason === 'deadlock' ? `is refused ${k}: a deadlock` : `leaves the line of ${k} (${e.reason})`,
+  queued: (e, k) => `waits for ${k || anotherAgent}`,
+  left: (e, k) => {
+    if (e.reason === 'deadlock') return k ? `is refused ${k}: a deadlock` : `cannot wait for ${anotherAgent}: a deadlock`;
+    return (k ? `leaves the line of ${k}` : `no longer waits for ${anotherAgent}`) + ` (${(e.reason || '').replaceAll('_', ' ')})`;
+  },
   ended: (e, k) => {
     const what = k || 'fence ' + e.fence;
     if (e.reason === 'released') return `releases ${what}`;

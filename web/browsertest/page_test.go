@@ -253,12 +253,14 @@ func TestDifferences(t *testing.T) {
 	ask(hostileAgent, "other "+hostileKey, "lease")
 	s.call(operator, "DELETE", "/v1/tickets/"+ticket, nil)
 	s.call(operator, "PUT", "/v1/state/case:2", object{"balance": 36})
+	asker := s.session(operator, "asker-1")
+	s.call(operator, "POST", "/v1/waits", object{"session": asker, "on": object{"agent": "tests-2"}, "wait_ms": 0})
 	after := newest()
 
 	b := s.browse(t)
 	b.logIn(viewer)
 	b.open("journal?at=" + after + "&against=" + before)
-	b.shows("2 leases (1 new, 1 changed), 2 waiters (1 gone, 1 changed), 1 document (1 new)")
+	b.shows("2 leases (1 new, 1 changed), 3 waiters (1 new, 1 gone, 1 changed), 1 document (1 new)")
 	row := func(label, text string) {
 		t.Helper()
 		b.until(fmt.Sprintf(`[...document.querySelectorAll('[aria-label="Different %s"] tbody tr')].some((r) =>
@@ -269,6 +271,9 @@ func TestDifferences(t *testing.T) {
 	row("leases", "other "+hostileKey+" | ● new | – | evil gnp.exe, fence ")
 	row("waiters", "support-8 | account:12345 | ○ gone | position 5 | –")
 	row("waiters", "support-9 | account:12345 | ◷ changed | position 6 | position 5")
+	row("waiters", "asker-1 | tests-2 | ● new | – | waits")
+	b.until(`[...document.querySelectorAll('[aria-label="Events"] tbody tr')].some((r) =>
+		r.textContent.includes('asker-1waits for another agent'))`, "the event of a declared wait")
 	row("documents", "case:2 | ● new | – | version ")
 	b.calm("differences")
 	if !b.is(`document.querySelectorAll('main img, main script').length === 0`) {
@@ -279,7 +284,7 @@ func TestDifferences(t *testing.T) {
 	b.open("journal?at=" + after + "&against=" + after)
 	b.shows("No lease, waiter, document or task is different.")
 	b.click("Entry before")
-	b.shows("1 document (1 new)")
+	b.shows("1 waiter (1 new)")
 	b.click("Do not compare")
 	b.until(`!document.body.innerText.includes('Differences')`, "no differences")
 
