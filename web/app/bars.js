@@ -43,8 +43,10 @@ export function arrange(data, order) {
     seen.set(id, (seen.get(id) || 0) + 1);
     return id + '-' + seen.get(id);
   };
+  // The purpose of an attempt is that of its task.
+  const purposes = new Map((data.tasks || []).map((t) => [t.task, t.purpose || t.queue]));
   const bars = data.bars.map((bar, n) => ({
-    ...bar, n, id: stable('b-' + bar.kind + '-' + (bar.index || Date.parse(bar.from))), a: Date.parse(bar.from),
+    ...bar, n, purpose: bar.purpose || purposes.get(bar.task) || bar.queue, id: stable('b-' + bar.kind + '-' + (bar.index || Date.parse(bar.from))), a: Date.parse(bar.from),
     b: bar.to ? Date.parse(bar.to) : to, open: !bar.to, links: [],
   }));
   for (const link of data.links) {

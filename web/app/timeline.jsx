@@ -14,10 +14,13 @@ const named = (agent) => agent || 'an agent without a name';
 /** How a bar ended, or that it goes on. */
 const ending = (bar) => (bar.open ? 'goes on' : (bar.outcome || '').replaceAll('_', ' '));
 
+/** What a bar is about: its key; a wait without one is for another agent, and a task may need no key. */
+const about = (bar) => { const of = keyOfBar(bar) || (bar.kind === 'wait' ? 'another agent' : ''); return of && ': ' + of; };
+
 /** A bar in words. */
 function words(bar) {
   return [
-    `${named(bar.agent)} ${kinds[bar.kind] || bar.kind}: ${keyOfBar(bar) || 'another agent'}`,
+    `${named(bar.agent)} ${kinds[bar.kind] || bar.kind}${about(bar)}`,
     `from ${clock(bar.a)} for ${span(bar.b - bar.a)}`, ending(bar), bar.purpose,
   ].filter(Boolean).join(', ');
 }
@@ -315,8 +318,8 @@ function Detail({ item, layout, zoom, kept, close }) {
           {row('Taken over from', list(others('handed_on', 'to')))}
           {row('Trace', bar.trace_id && <Mono>{bar.trace_id}</Mono>)}
           {row('Look at', <span class="looks">
-            {bar.index && <a href={moment(keyOfBar(bar), bar.index)}>the key when it began</a>}
-            {bar.end_index && <a href={moment(keyOfBar(bar), bar.end_index)}>the key when it ended</a>}
+            {bar.index && keyOfBar(bar) && <a href={moment(keyOfBar(bar), bar.index)}>the key when it began</a>}
+            {bar.end_index && keyOfBar(bar) && <a href={moment(keyOfBar(bar), bar.end_index)}>the key when it ended</a>}
             {bar.index && <a href={href('waits', '', { at: bar.end_index ? bar.end_index - 1 : bar.index })}>all waits {bar.end_index ? 'before it ended' : 'when it began'}</a>}
             <a href={href('agents', '', { ...query.value, agent: bar.agent })}>this agent alone</a>
           </span>)}

@@ -131,6 +131,11 @@ func TestTimeline(t *testing.T) {
 	b.accessible("the table of the timeline")
 	b.open("agents?agent=" + "billing-7")
 	b.until(`document.querySelectorAll('.item').length === 1`, "the bar of the agent")
+
+	// An attempt at a task without keys has the purpose of the task.
+	b.open("agents")
+	b.until(`[...document.querySelectorAll('.item')].some((x) => /^mailer-1 works on a task, .*welcome letter 1$/.test(
+		x.getAttribute('aria-label')))`, "the attempt")
 	b.calm("the timeline")
 }
 
