@@ -45,6 +45,16 @@ const Facts = ({ of }) => (
   <dl class="facts">{of.filter(([, v]) => v !== undefined && v !== '').map(([k, v]) => <><dt>{k}</dt><dd class="num">{v}</dd></>)}</dl>
 );
 
+/** What only operators of the whole server are told. */
+const whole = ({ journal, ...all }) => [
+  ['Namespaces', count(all.namespaces)],
+  ['Keys, all namespaces', count(all.keys)], ['Leases, all namespaces', count(all.leases)],
+  ['Waiters, all namespaces', count(all.waiters)], ['Sessions, all namespaces', count(all.sessions)],
+  ['Journal', journal.kind], ['Oldest entry', count(journal.first)],
+  ['Snapshot', count(journal.snapshot)], ['Journal takes', journal.bytes && bytes(journal.bytes)],
+  ['Free on the disk', journal.free_bytes && bytes(journal.free_bytes)],
+];
+
 export function Admin() {
   const status = useGet('/v1/status', 5000);
   const settings = useGet('/v1/namespace');
@@ -61,14 +71,7 @@ export function Admin() {
           {s && <Facts of={[
             ['Role', s.role], ['Version', s.version], ['Up', span(s.up_ms)], ['Newest entry', count(s.at.index)],
             ['Epoch', count(s.at.epoch)],
-          ]} />}
-          {s && s.server && <Facts of={[
-            ['Namespaces', count(s.server.namespaces)],
-            ['Keys, all namespaces', count(s.server.keys)], ['Leases, all namespaces', count(s.server.leases)],
-            ['Waiters, all namespaces', count(s.server.waiters)], ['Sessions, all namespaces', count(s.server.sessions)],
-            ['Journal', s.server.journal.kind], ['Oldest entry', count(s.server.journal.first)],
-            ['Snapshot', count(s.server.journal.snapshot)], ['Journal takes', s.server.journal.bytes && bytes(s.server.journal.bytes)],
-            ['Free on the disk', s.server.journal.free_bytes && bytes(s.server.journal.free_bytes)],
+            ...(s.server ? whole(s.server) : []),
           ]} />}
         </Card>
         <Card title="Namespace" aside={s && <Mono>{s.namespace.name}</Mono>}>

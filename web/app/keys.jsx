@@ -147,6 +147,9 @@ function Fenced({ of, line, next, name }) {
   );
 }
 
+/** Whether all holders have held the key for so long that the estimates, which come from earlier holds, mean nothing. */
+const late = (key) => key.hold_time_ms > 0 && key.holders.length > 0 && key.holders.every((x) => x.held_ms > 2 * key.hold_time_ms);
+
 export function Key({ name }) {
   const address = '/v1/keys/' + encodeURIComponent(name);
   const view = useGet(address, 5000);
@@ -164,7 +167,7 @@ export function Key({ name }) {
       {key && (
         <div class="grid">
           <Card title="Holders" aside={plural(key.holders.length, 'holder')}>
-            {key.holders.length === 0 && <Empty>The key is free. The last fence is {key.fence_floor}.</Empty>}
+            {key.holders.length === 0 && <Empty>The key is free. Fences below {count(key.fence_floor)} are refused.</Empty>}
             {key.holders.map((x) => (
               <div class="holder" key={x.fence}>
                 <div class="row"><AgentLink of={x.agent} flow={x.flow} /><StateOf is={x.liveness} /><span class="quiet">{x.mode}</span></div>
@@ -211,7 +214,7 @@ export function Key({ name }) {
                   { head: 'Mode', cell: (w) => w.mode },
                   { head: 'Purpose', wide: true, cell: (w) => <Text>{w.purpose}</Text> },
                   { head: 'Waited', right: true, cell: (w) => span(w.waited_ms) },
-                  { head: 'At most', right: true, cell: (w) => span(w.eta_ms) },
+                  { head: 'Estimate', right: true, cell: (w) => (late(key) ? <span class="quiet">overdue</span> : w.eta_ms ? span(w.eta_ms) : '') },
                 ]}
               />
             )}

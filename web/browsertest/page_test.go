@@ -37,6 +37,7 @@ const findings = `axe.run(document, {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
+	s.earlier()
 	s.scene()
 	axe, err := os.ReadFile("testdata/axe.min.js")
 	if err != nil {
@@ -323,6 +324,7 @@ func TestTimes(t *testing.T) {
 	b.logIn(viewer)
 	b.open("keys/case:1")
 	b.shows("No wait for this key and no hold of it ended in this time. Choose a longer one.")
+	b.shows("The key is free. Fences below ")
 	for i := range 3 {
 		s.call(operator, "POST", "/v1/leases/"+id(ask(fmt.Sprint("agent-", i), "case:1"), "lease")+"/release", object{})
 	}
@@ -330,7 +332,9 @@ func TestTimes(t *testing.T) {
 	then, _ := s.call(operator, "GET", "/v1/status", nil)["at"].(object)
 	ask("holder", "case:1")
 	s.call(operator, "DELETE", "/v1/tickets/"+id(ask("waiter", "case:1"), "ticket"), object{})
+	ask("waiter", "case:1")
 	b.open("keys/case:1?last=12h")
+	b.shows("overdue") // the holder has held it for longer than those before it
 	b.shows("1 wait: half took at most ")
 	b.shows("1 of them ended without the key.")
 	b.shows("3 holds: half took at most ")

@@ -214,6 +214,34 @@ const (
 	hostileText  = `"><script>alert(2)</script>`
 )
 
+// earlier has agents wait for a key and hold it before the scene, for times of different lengths.
+func (s *rig) earlier() {
+	s.Helper()
+	ask := func(agent, purpose string) (id func(kind string) string) {
+		answer := s.call(operator, "POST", "/v1/leases", object{
+			"session": s.session(operator, agent), "claims": []object{{"key": "account:12345"}}, "purpose": purpose,
+			"on_conflict": "wait", "ttl_ms": 600_000,
+		})
+		return func(kind string) string {
+			found, _ := answer[kind].(object)
+			return fmt.Sprint(found["id"])
+		}
+	}
+	release := func(lease string) { s.call(operator, "POST", "/v1/leases/"+lease+"/release", object{}) }
+	for i := range 3 {
+		release(ask(fmt.Sprintf("audit-%d", i+1), "read the balance")("lease"))
+	}
+	for i, ms := range []int{40, 130, 300, 700, 1100} {
+		holder := ask(fmt.Sprintf("billing-%d", i+1), "monthly fee")("lease")
+		ticket := ask("support-5", "answer ticket 4405")("ticket")
+		// The call ends without a grant after that time.
+		s.call(operator, "GET", fmt.Sprintf("/v1/tickets/%s?wait_ms=%d", ticket, ms), nil)
+		release(holder)
+		granted, _ := s.call(operator, "GET", "/v1/tickets/"+ticket, nil)["lease"].(object)
+		release(fmt.Sprint(granted["id"]))
+	}
+}
+
 // scene has agents hold keys and wait, tasks fail, a question, a deadlock, and hostile names.
 func (s *rig) scene() {
 	s.Helper()
@@ -460,11 +488,11 @@ func (b *browser) confirm(name string) {
 	b.until(`!document.querySelector('dialog[open]')`, "the end of the dialog "+name)
 }
 
-// colours chooses the colour scheme.
+// colours chooses the colour scheme, at once and not by degrees.
 func (b *browser) colours(scheme string) {
 	b.Helper()
 	b.run("colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme},
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}))
 }
 
