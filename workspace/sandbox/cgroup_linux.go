@@ -109,7 +109,7 @@ func (g *cgroup) take(pid int) error {
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
 }
 
-// reached lists the limits at which the kernel has ended a process, or refused one.
+// reached lists the limits that made the kernel end a process, or refuse one.
 func (g *cgroup) reached() (list []Reached) {
 	if g.counts("memory.events", "oom_kill") {
 		list = append(list, Reached{"memory", "a process was killed"})
