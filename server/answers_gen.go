@@ -7,8 +7,12 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/advice"
+	"github.com/interlockdev/interlock/internal/incident"
 	"github.com/interlockdev/interlock/internal/packet"
 	"github.com/interlockdev/interlock/internal/prose"
+	"github.com/interlockdev/interlock/internal/report"
+	"github.com/interlockdev/interlock/internal/timeline"
 )
 
 // writeClaim writes an api.Claim as the member name, or as an element.
@@ -518,6 +522,319 @@ func writeWaitLink(j *jsonOut, name string, l *prose.Link) {
 	if l.Liveness != 0 {
 		j.str("liveness", l.Liveness.String())
 	}
+	j.close()
+}
+
+// writeOverviewSums writes an api.OverviewSums as the member name, or as an element.
+func writeOverviewSums(j *jsonOut, name string, c *engine.NamespaceCounts) {
+	j.open(name)
+	j.int("leases", int64(c.Leases))
+	j.int("waiters", int64(c.Waiters))
+	j.int("sessions", int64(c.Sessions))
+	j.int("keys", int64(c.Keys))
+	j.int("documents", int64(c.Documents))
+	j.int("tasks", int64(c.Tasks))
+	j.int("dead_letters", int64(c.DeadLetters))
+	j.int("approvals", int64(c.Approvals))
+	j.close()
+}
+
+// writeOverviewKey writes an api.OverviewKey as the member name, or as an element.
+func writeOverviewKey(j *jsonOut, name string, k *engine.OverviewKey) {
+	j.open(name)
+	writeKeyRow(j, "row", &k.KeyRow)
+	j.ms("lost_ms", k.Lost)
+	j.close()
+}
+
+// writeOverviewEdge writes an api.OverviewEdge as the member name, or as an element.
+func writeOverviewEdge(j *jsonOut, name string, e *engine.WaitEdge, ends [2]int) {
+	j.open(name)
+	j.int("from", int64(ends[0]))
+	if ends[1] >= 0 {
+		j.int("to", int64(ends[1]))
+	}
+	j.str("key", string(e.Key))
+	j.str("mode", e.Mode.String())
+	j.bool("ahead", e.Ahead)
+	if !e.Task.IsZero() {
+		j.str("task", e.Task.String())
+	}
+	j.ms("waited_ms", e.Waited)
+	j.close()
+}
+
+// writeLeaseThen writes an api.LeaseThen as the member name, or as an element.
+func writeLeaseThen(j *jsonOut, name string, h *interlock.Holder) {
+	j.open(name)
+	j.text("agent", h.Agent)
+	j.str("session", h.Session)
+	j.text("flow", h.Flow)
+	j.text("purpose", h.Purpose)
+	j.str("mode", h.Mode.String())
+	j.count("count", uint64(h.Count))
+	j.decimal("fence", uint64(h.Fence))
+	j.str("liveness", h.Liveness.String())
+	j.close()
+}
+
+// writeWaiterThen writes an api.WaiterThen as the member name, or as an element.
+func writeWaiterThen(j *jsonOut, name string, r *engine.TicketRow) {
+	j.open(name)
+	j.int("position", int64(r.Position))
+	j.bool("offered", r.Offered)
+	j.close()
+}
+
+// writeDocumentThen writes an api.DocumentThen as the member name, or as an element.
+func writeDocumentThen(j *jsonOut, name string, d *interlock.Document) {
+	j.open(name)
+	j.decimal("version", uint64(d.Version))
+	j.int("size", int64(d.Size))
+	j.text("agent", d.Agent)
+	j.text("note", d.Note)
+	j.close()
+}
+
+// writeTaskThen writes an api.TaskThen as the member name, or as an element.
+func writeTaskThen(j *jsonOut, name string, t *interlock.Task) {
+	j.open(name)
+	j.str("state", t.State.String())
+	j.int("attempt", int64(t.Attempt))
+	j.close()
+}
+
+// writeBar writes an api.TimelineBar as the member name, or as an element.
+func writeBar(j *jsonOut, name string, b *timeline.Bar, linked bool) {
+	j.open(name)
+	j.str("kind", string(b.Kind))
+	j.text("agent", b.Agent)
+	j.said("flow", b.Flow)
+	j.openArray("claims")
+	for i := range b.Claims {
+		writeClaim(j, "", &b.Claims[i])
+	}
+	j.closeArray()
+	j.moment("from", b.From)
+	if b.To != 0 {
+		j.moment("to", b.To)
+	}
+	if b.Outcome != "" {
+		j.str("outcome", b.Outcome)
+	}
+	if b.Fence != 0 {
+		j.decimal("fence", uint64(b.Fence))
+	}
+	j.said("purpose", b.Purpose)
+	if b.TraceID != "" {
+		j.str("trace_id", b.TraceID)
+	}
+	if b.ParentID != "" {
+		j.str("parent_id", b.ParentID)
+	}
+	j.str("lease", b.Lease)
+	if b.Waited {
+		j.bool("waited", b.Waited)
+	}
+	if !b.Task.IsZero() {
+		j.str("task", b.Task.String())
+	}
+	j.count("attempt", uint64(b.Attempt))
+	j.said("queue", b.Queue)
+	if linked {
+		if len(b.Links) > 0 {
+			j.openArray("links")
+			for i := range b.Links {
+				writeTarget(j, "", &b.Links[i])
+			}
+			j.closeArray()
+		}
+	}
+	if b.Index != 0 {
+		j.decimal("index", uint64(b.Index))
+	}
+	if b.EndIndex != 0 {
+		j.decimal("end_index", uint64(b.EndIndex))
+	}
+	j.close()
+}
+
+// writeTarget writes an api.TimelineTarget as the member name, or as an element.
+func writeTarget(j *jsonOut, name string, t *timeline.Target) {
+	j.open(name)
+	j.str("kind", t.Kind)
+	j.str("lease", t.Lease)
+	j.decimal("fence", uint64(t.Fence))
+	if t.TraceID != "" {
+		j.str("trace_id", t.TraceID)
+	}
+	if !t.Task.IsZero() {
+		j.str("task", t.Task.String())
+	}
+	j.close()
+}
+
+// writeTimelineTask writes an api.TimelineTask as the member name, or as an element.
+func writeTimelineTask(j *jsonOut, name string, t *timeline.Task) {
+	j.open(name)
+	j.str("task", t.ID.String())
+	j.text("queue", t.Queue)
+	j.said("kind", t.Kind)
+	j.text("agent", t.Agent)
+	j.said("flow", t.Flow)
+	j.openArray("claims")
+	for i := range t.Claims {
+		writeClaim(j, "", &t.Claims[i])
+	}
+	j.closeArray()
+	j.said("purpose", t.Purpose)
+	if t.TraceID != "" {
+		j.str("trace_id", t.TraceID)
+	}
+	if t.ParentID != "" {
+		j.str("parent_id", t.ParentID)
+	}
+	j.moment("from", t.From)
+	if t.To != 0 {
+		j.moment("to", t.To)
+	}
+	if t.Outcome != "" {
+		j.str("outcome", t.Outcome)
+	}
+	j.count("attempts", uint64(t.Attempts))
+	j.decimal("index", uint64(t.Index))
+	if t.EndIndex != 0 {
+		j.decimal("end_index", uint64(t.EndIndex))
+	}
+	j.close()
+}
+
+// writeMark writes an api.TimelineMark as the member name, or as an element.
+func writeMark(j *jsonOut, name string, m *timeline.Mark) {
+	j.open(name)
+	j.str("kind", m.Kind)
+	j.text("agent", m.Agent)
+	j.str("key", string(m.Key))
+	if m.Fence != 0 {
+		j.decimal("fence", uint64(m.Fence))
+	}
+	if m.Holder != nil {
+		writeLeaseOf(j, m.Holder)
+	}
+	j.moment("time", m.Time)
+	j.decimal("index", uint64(m.Index))
+	j.text("text", m.Text)
+	j.close()
+}
+
+// writeLink writes an api.TimelineLink as the member name, or as an element.
+func writeLink(j *jsonOut, name string, l *timeline.Link) {
+	j.open(name)
+	j.str("kind", l.Kind)
+	j.int("from", int64(l.From))
+	j.int("to", int64(l.To))
+	j.close()
+}
+
+// writeReportSums writes an api.ReportSums as the member name, or as an element.
+func writeReportSums(j *jsonOut, name string, s *report.Sums) {
+	j.open(name)
+	if s.Class != "" {
+		j.str("class", s.Class)
+	}
+	j.int("grants", int64(s.Grants))
+	j.int("waits", int64(s.Waits))
+	j.int("failures", int64(s.Failures))
+	j.ms("lost_ms", s.Lost)
+	j.ms("wait_p50_ms", s.Wait(50))
+	j.ms("wait_p99_ms", s.Wait(99))
+	j.ms("hold_p50_ms", s.Hold(50))
+	j.ms("hold_p99_ms", s.Hold(99))
+	j.close()
+}
+
+// writeReportKey writes an api.ReportKey as the member name, or as an element.
+func writeReportKey(j *jsonOut, name string, k *report.Key) {
+	j.open(name)
+	j.str("key", string(k.Key))
+	j.int("waits", int64(k.Waits))
+	j.ms("lost_ms", k.Lost)
+	j.close()
+}
+
+// writeIncident writes an api.Incident as the member name, or as an element.
+func writeIncident(j *jsonOut, name string, x *incident.Incident) {
+	j.open(name)
+	j.str("kind", string(x.Kind))
+	j.moment("time", x.Time)
+	j.moment("last", x.Last)
+	j.decimal("index", uint64(x.Index))
+	if x.Before != 0 {
+		j.decimal("before", uint64(x.Before))
+	}
+	j.int("count", int64(x.Count))
+	if x.Cause != "" {
+		j.str("cause", x.Cause)
+	}
+	if len(x.Agents) > 0 {
+		j.openArray("agents")
+		for i := range x.Agents {
+			j.text("", x.Agents[i])
+		}
+		j.closeArray()
+	}
+	j.openArray("keys")
+	for i := range x.Keys {
+		j.str("", string(x.Keys[i]))
+	}
+	j.closeArray()
+	if !x.Task.IsZero() {
+		j.str("task", x.Task.String())
+	}
+	j.duration("took_ms", x.Took)
+	if x.GoesOn {
+		j.bool("goes_on", x.GoesOn)
+	}
+	if len(x.Cycle) > 0 {
+		j.openArray("cycle")
+		for i := range x.Cycle {
+			writeCycleStep(j, "", &x.Cycle[i])
+		}
+		j.closeArray()
+	}
+	j.text("text", x.Text)
+	j.text("next", x.Next)
+	j.said("command", x.Command)
+	j.close()
+}
+
+// writeReportAdvice writes an api.ReportAdvice as the member name, or as an element.
+func writeReportAdvice(j *jsonOut, name string, a *advice.Advice) {
+	j.open(name)
+	j.str("kind", string(a.Kind))
+	j.openArray("keys")
+	for i := range a.Keys {
+		j.str("", string(a.Keys[i]))
+	}
+	j.closeArray()
+	j.said("pattern", a.Pattern)
+	if len(a.Agents) > 0 {
+		j.openArray("agents")
+		for i := range a.Agents {
+			j.text("", a.Agents[i])
+		}
+		j.closeArray()
+	}
+	j.int("count", int64(a.Count))
+	j.int("of", int64(a.Of))
+	j.duration("lost_ms", a.Lost)
+	j.text("text", a.Text)
+	j.said("command", a.Command)
+	j.openArray("indexes")
+	for i := range a.Indexes {
+		j.str("", a.Indexes[i].String())
+	}
+	j.closeArray()
 	j.close()
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -85,7 +84,7 @@ func writeMoment(j *jsonOut, name string, m shard.Moment) {
 	j.open(name)
 	j.decimal("index", uint64(m.Index))
 	if m.Time > 0 {
-		j.timestamp("time", time.Unix(0, int64(m.Time)))
+		j.moment("time", m.Time)
 	}
 	j.close()
 }
@@ -158,42 +157,4 @@ func writeChanges[T any](
 		j.close()
 	}
 	j.closeArray()
-}
-
-func writeLeaseThen(j *jsonOut, name string, h *interlock.Holder) {
-	j.open(name)
-	j.text("agent", h.Agent)
-	j.str("session", h.Session)
-	j.text("flow", h.Flow)
-	j.text("purpose", h.Purpose)
-	j.str("mode", h.Mode.String())
-	if h.Count > 0 {
-		j.int("count", int64(h.Count))
-	}
-	j.decimal("fence", uint64(h.Fence))
-	j.str("liveness", h.Liveness.String())
-	j.close()
-}
-
-func writeWaiterThen(j *jsonOut, name string, w *engine.TicketRow) {
-	j.open(name)
-	j.int("position", int64(w.Position))
-	j.bool("offered", w.Offered)
-	j.close()
-}
-
-func writeDocumentThen(j *jsonOut, name string, d *interlock.Document) {
-	j.open(name)
-	j.decimal("version", uint64(d.Version))
-	j.int("size", int64(d.Size))
-	j.text("agent", d.Agent)
-	j.text("note", d.Note)
-	j.close()
-}
-
-func writeTaskThen(j *jsonOut, name string, t *interlock.Task) {
-	j.open(name)
-	j.str("state", t.State.String())
-	j.int("attempt", int64(t.Attempt))
-	j.close()
 }

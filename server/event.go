@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/record"
@@ -29,7 +28,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	j.str("event", ev.Kind.String())
 	j.decimal("index", uint64(index))
 	j.decimal("epoch", uint64(epoch))
-	j.timestamp("time", time.Unix(0, int64(ev.At)))
+	j.moment("time", ev.At)
 	if ev.Kind == record.NamespaceMoved {
 		j.said("actor", ev.Actor)
 		writeMove(j, ev)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/record"
 )
 
 // jsonOut appends JSON to a buffer. It is written by hand because two answers a lease cycle are
@@ -139,6 +140,9 @@ func (j *jsonOut) timestamp(name string, t time.Time) {
 	j.b = t.UTC().AppendFormat(j.b, "2006-01-02T15:04:05.000Z")
 	j.b = append(j.b, '"')
 }
+
+// moment is a timestamp of the journal.
+func (j *jsonOut) moment(name string, t record.Time) { j.timestamp(name, time.Unix(0, int64(t))) }
 
 const hexDigits = "0123456789abcdef"
 

@@ -225,23 +225,10 @@ func writeOverview(j *jsonOut, o *engine.Overview) {
 	g := graphOf(o.Graph.Edges)
 	cycles := g.cycles()
 	j.text("verdict", verdict(o, g, cycles))
-	j.open("sums")
-	n := &o.Counts
-	j.int("leases", int64(n.Leases))
-	j.int("waiters", int64(n.Waiters))
-	j.int("sessions", int64(n.Sessions))
-	j.int("keys", int64(n.Keys))
-	j.int("documents", int64(n.Documents))
-	j.int("tasks", int64(n.Tasks))
-	j.int("dead_letters", int64(n.DeadLetters))
-	j.int("approvals", int64(n.Approvals))
-	j.close()
+	writeOverviewSums(j, "sums", &o.Counts)
 	j.openArray("keys")
 	for i := range o.Keys {
-		j.open("")
-		writeKeyRow(j, "row", &o.Keys[i].KeyRow)
-		j.ms("lost_ms", o.Keys[i].Lost)
-		j.close()
+		writeOverviewKey(j, "", &o.Keys[i])
 	}
 	j.closeArray()
 	j.int("more_keys", int64(o.MoreKeys))
@@ -252,20 +239,7 @@ func writeOverview(j *jsonOut, o *engine.Overview) {
 	j.closeArray()
 	j.openArray("edges")
 	for i := range o.Graph.Edges {
-		e := &o.Graph.Edges[i]
-		j.open("")
-		j.int("from", int64(g.ends[i][0]))
-		if g.ends[i][1] >= 0 {
-			j.int("to", int64(g.ends[i][1]))
-		}
-		j.str("key", string(e.Key))
-		j.str("mode", e.Mode.String())
-		j.bool("ahead", e.Ahead)
-		if !e.Task.IsZero() {
-			j.str("task", e.Task.String())
-		}
-		j.ms("waited_ms", e.Waited)
-		j.close()
+		writeOverviewEdge(j, "", &o.Graph.Edges[i], g.ends[i])
 	}
 	j.closeArray()
 	j.openArray("cycles")

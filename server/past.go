@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -31,7 +30,7 @@ func (m *moment) wrap(answer *jsonOut, at interlock.At) *jsonOut {
 	j.open("")
 	j.text("path", m.path)
 	if m.shown != 0 {
-		j.timestamp("time", time.Unix(0, int64(m.shown)))
+		j.moment("time", m.shown)
 	}
 	j.name("answer")
 	j.b = append(j.b, answer.b...)

@@ -35,8 +35,8 @@ func (c *call) getTimeline() {
 		return
 	}
 	j := c.reply()
-	j.timestamp("since", time.Unix(0, int64(since)))
-	j.timestamp("until", time.Unix(0, int64(read.end)))
+	j.moment("since", since)
+	j.moment("until", read.end)
 	writeTimeline(j, reducer.Timeline(), ended)
 	j.bool("more", read.more)
 	c.send(http.StatusOK, j, read.at)
@@ -52,40 +52,22 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline, ended bool) {
 	j.closeArray()
 	j.openArray("bars")
 	for i := range t.Bars {
-		writeBar(j, &t.Bars[i], ended)
+		writeBar(j, "", &t.Bars[i], ended)
 	}
 	j.closeArray()
 	j.openArray("tasks")
 	for i := range t.Tasks {
-		writeTimelineTask(j, &t.Tasks[i])
+		writeTimelineTask(j, "", &t.Tasks[i])
 	}
 	j.closeArray()
 	j.openArray("marks")
 	for i := range t.Marks {
-		m := &t.Marks[i]
-		j.open("")
-		j.str("kind", m.Kind)
-		j.text("agent", m.Agent)
-		j.str("key", string(m.Key))
-		if m.Fence != 0 {
-			j.decimal("fence", uint64(m.Fence))
-		}
-		if m.Holder != nil {
-			writeTimelineLease(j, m.Holder)
-		}
-		j.timestamp("time", time.Unix(0, int64(m.Time)))
-		j.decimal("index", uint64(m.Index))
-		j.text("text", m.Text)
-		j.close()
+		writeMark(j, "", &t.Marks[i])
 	}
 	j.closeArray()
 	j.openArray("links")
-	for _, l := range t.Links {
-		j.open("")
-		j.str("kind", l.Kind)
-		j.int("from", int64(l.From))
-		j.int("to", int64(l.To))
-		j.close()
+	for i := range t.Links {
+		writeLink(j, "", &t.Links[i])
 	}
 	j.closeArray()
 	more := t.MoreBars
@@ -97,54 +79,8 @@ func writeTimeline(j *jsonOut, t *timeline.Timeline, ended bool) {
 	j.int("more_marks", int64(t.MoreMarks))
 }
 
-func writeBar(j *jsonOut, b *timeline.Bar, linked bool) {
-	j.open("")
-	j.str("kind", string(b.Kind))
-	j.text("agent", b.Agent)
-	j.said("flow", b.Flow)
-	writeClaims(j, b.Claims)
-	j.timestamp("from", time.Unix(0, int64(b.From)))
-	if b.To != 0 {
-		j.timestamp("to", time.Unix(0, int64(b.To)))
-		j.str("outcome", b.Outcome)
-	}
-	if b.Fence != 0 {
-		j.decimal("fence", uint64(b.Fence))
-	}
-	j.said("purpose", b.Purpose)
-	writeContext(j, b.Context)
-	j.str("lease", b.Lease)
-	if b.Waited {
-		j.bool("waited", true)
-	}
-	if !b.Task.IsZero() {
-		j.str("task", b.Task.String())
-	}
-	j.count("attempt", uint64(b.Attempt))
-	j.said("queue", b.Queue)
-	if b.Index != 0 {
-		j.decimal("index", uint64(b.Index))
-	}
-	if b.EndIndex != 0 {
-		j.decimal("end_index", uint64(b.EndIndex))
-	}
-	if linked && len(b.Links) > 0 {
-		j.openArray("links")
-		for i := range b.Links {
-			t := &b.Links[i]
-			j.open("")
-			j.str("kind", t.Kind)
-			j.decimal("fence", uint64(t.Fence))
-			writeTimelineLease(j, t)
-			j.close()
-		}
-		j.closeArray()
-	}
-	j.close()
-}
-
-// writeTimelineLease writes which lease a hold was of.
-func writeTimelineLease(j *jsonOut, t *timeline.Target) {
+// writeLeaseOf writes the members of an api.TimelineMark about the lease that had the fence.
+func writeLeaseOf(j *jsonOut, t *timeline.Target) {
 	j.str("lease", t.Lease)
 	if t.TraceID != "" {
 		j.str("trace_id", t.TraceID)
@@ -152,35 +88,4 @@ func writeTimelineLease(j *jsonOut, t *timeline.Target) {
 	if !t.Task.IsZero() {
 		j.str("task", t.Task.String())
 	}
-}
-
-// writeContext writes where a request came from.
-func writeContext(j *jsonOut, c timeline.Context) {
-	if c.TraceID != "" {
-		j.str("trace_id", c.TraceID)
-		j.str("parent_id", c.ParentID)
-	}
-}
-
-func writeTimelineTask(j *jsonOut, t *timeline.Task) {
-	j.open("")
-	j.str("task", t.ID.String())
-	j.text("queue", t.Queue)
-	j.said("kind", t.Kind)
-	j.text("agent", t.Agent)
-	j.said("flow", t.Flow)
-	writeClaims(j, t.Claims)
-	j.said("purpose", t.Purpose)
-	writeContext(j, t.Context)
-	j.timestamp("from", time.Unix(0, int64(t.From)))
-	if t.To != 0 {
-		j.timestamp("to", time.Unix(0, int64(t.To)))
-		j.str("outcome", t.Outcome)
-	}
-	j.count("attempts", uint64(t.Attempts))
-	j.decimal("index", uint64(t.Index))
-	if t.EndIndex != 0 {
-		j.decimal("end_index", uint64(t.EndIndex))
-	}
-	j.close()
 }

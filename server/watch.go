@@ -2,7 +2,6 @@ package server
 
 import (
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -81,7 +80,7 @@ func writeWritten(j *jsonOut, ev *record.Event, index interlock.Index, values bo
 	}
 	j.open("")
 	j.decimal("index", uint64(index))
-	j.timestamp("time", time.Unix(0, int64(ev.At)))
+	j.moment("time", ev.At)
 	j.str("key", string(d.Key))
 	j.decimal("version", uint64(d.Version))
 	writeDocumentInfo(j, &d)

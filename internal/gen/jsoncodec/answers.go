@@ -103,6 +103,44 @@ var encoders = []encoder{
 	{message: "Party", function: "writeParty", from: "f *engine.FlowRef"},
 	{message: "WaitLink", function: "writeWaitLink", from: "l *prose.Link"},
 
+	{message: "OverviewSums", function: "writeOverviewSums", from: "c *engine.NamespaceCounts"},
+	{message: "OverviewKey", function: "writeOverviewKey", from: "k *engine.OverviewKey", write: map[string]string{
+		"Row": `writeKeyRow(j, "row", &k.KeyRow)`,
+	}},
+	{
+		message: "OverviewEdge", function: "writeOverviewEdge", from: "e *engine.WaitEdge", with: "ends [2]int",
+		when: map[string]string{"To": "ends[1] >= 0"},
+		write: map[string]string{
+			"From": `j.int("from", int64(ends[0]))`,
+			"To":   `j.int("to", int64(ends[1]))`,
+		},
+	},
+	{message: "LeaseThen", function: "writeLeaseThen", from: "h *interlock.Holder"},
+	{message: "WaiterThen", function: "writeWaiterThen", from: "r *engine.TicketRow"},
+	{message: "DocumentThen", function: "writeDocumentThen", from: "d *interlock.Document"},
+	{message: "TaskThen", function: "writeTaskThen", from: "t *interlock.Task"},
+
+	{
+		message: "TimelineBar", function: "writeBar", from: "b *timeline.Bar", with: "linked bool",
+		when: map[string]string{"Links": "linked"},
+	},
+	{message: "TimelineTarget", function: "writeTarget", from: "t *timeline.Target"},
+	{message: "TimelineTask", function: "writeTimelineTask", from: "t *timeline.Task", write: map[string]string{
+		"Task": `j.str("task", t.ID.String())`,
+	}},
+	{message: "TimelineMark", function: "writeMark", from: "m *timeline.Mark", write: map[string]string{
+		"Lease":   "if m.Holder != nil {\nwriteLeaseOf(j, m.Holder)\n}",
+		"TraceID": "", "Task": "",
+	}},
+	{message: "TimelineLink", function: "writeLink", from: "l *timeline.Link"},
+	{message: "ReportSums", function: "writeReportSums", from: "s *report.Sums", write: map[string]string{
+		"WaitP50": `j.ms("wait_p50_ms", s.Wait(50))`, "WaitP99": `j.ms("wait_p99_ms", s.Wait(99))`,
+		"HoldP50": `j.ms("hold_p50_ms", s.Hold(50))`, "HoldP99": `j.ms("hold_p99_ms", s.Hold(99))`,
+	}},
+	{message: "ReportKey", function: "writeReportKey", from: "k *report.Key"},
+	{message: "Incident", function: "writeIncident", from: "x *incident.Incident"},
+	{message: "ReportAdvice", function: "writeReportAdvice", from: "a *advice.Advice"},
+
 	{
 		message: "DocumentInfo", function: "writeDocumentInfo", from: "d *interlock.Document", flat: true,
 		always: []string{"ContentType", "Size"},

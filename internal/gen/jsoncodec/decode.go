@@ -106,7 +106,10 @@ func (p *printer) constants(msg *model.Message) {
 }
 
 // folders has the packages that are not in the folder of their name.
-var folders = map[string]string{"interlock": ".", "prose": "internal/prose"}
+var folders = map[string]string{
+	"interlock": ".", "prose": "internal/prose", "timeline": "internal/timeline", "report": "internal/report",
+	"incident": "internal/incident", "advice": "internal/advice",
+}
 
 func (p *printer) readParams() error {
 	for _, param := range strings.Split(p.params, ", ") {

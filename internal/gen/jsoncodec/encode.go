@@ -148,6 +148,8 @@ func (p *printer) member(f *model.Field) (string, error) {
 		write = fmt.Sprintf("j.int(%q, %s)", f.Name, convert("int64", v, typ))
 	case model.Decimal:
 		write, isSet = fmt.Sprintf("j.decimal(%q, uint64(%s))", f.Name, v), v+" != 0"
+	case model.Time:
+		write, isSet = fmt.Sprintf("j.moment(%q, %s)", f.Name, v), v+" != 0"
 	case model.Any:
 		value := v
 		if types.Identical(typ, types.Typ[types.String]) {
@@ -184,9 +186,12 @@ func (p *printer) element(f *model.Field, v string, typ types.Type) (string, err
 	if !ok {
 		return "", fmt.Errorf("%s is no list", typ)
 	}
-	if f.Type.Elem.Kind == model.Object {
+	switch f.Type.Elem.Kind {
+	case model.Object:
 		function, err := functionOf(f.Type.Elem.Name)
 		return fmt.Sprintf("%s(j, \"\", &%s[i])", function, v), err
+	case model.Decimal:
+		return fmt.Sprintf("j.decimal(\"\", uint64(%s[i]))", v), nil
 	}
 	text, _, err := textOf(v+"[i]", list.Elem())
 	return fmt.Sprintf("j.%s(\"\", %s)", textMethods[f.Text], text), err
