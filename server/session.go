@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -273,9 +274,13 @@ func (st *stream) hand(cmds []engine.Command) error {
 	return err
 }
 
-// detach reports to the engine that this link listens no more.
+// detach reports to the engine that this link listens no more. A slot that is bound later, by the answer to an open,
+// needs no such report: nothing has attached to it.
 func (st *stream) detach() {
-	for slot, id := range st.slots {
+	st.mu.Lock()
+	bound := maps.Clone(st.slots)
+	st.mu.Unlock()
+	for slot, id := range bound {
 		st.d.s.insist(&engine.Detach{Head: st.head(slot, id)})
 	}
 }

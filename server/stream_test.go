@@ -549,3 +549,14 @@ func TestBadFramesEndTheStream(t *testing.T) {
 		}
 	}
 }
+
+// Streams end while sessions open on them.
+func TestStreamEndsDuringAnOpen(t *testing.T) {
+	d := newStreamDoor(t, server.StreamConfig{})
+	for range 200 {
+		f := d.dial()
+		f.send(proto.Op{Kind: proto.OpOpen, Slot: 1, Seq: 1, Agent: "brief"})
+		f.link.Close(nil)
+	}
+	d.dial().open(1) // the server goes on
+}
