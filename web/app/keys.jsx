@@ -147,9 +147,6 @@ function Fenced({ of, line, next, name }) {
   );
 }
 
-/** Whether all holders have held the key for so long that the estimates, which come from earlier holds, mean nothing. */
-const late = (key) => key.hold_time_ms > 0 && key.holders.length > 0 && key.holders.every((x) => x.held_ms > 2 * key.hold_time_ms);
-
 export function Key({ name }) {
   const address = '/v1/keys/' + encodeURIComponent(name);
   const view = useGet(address, 5000);
@@ -214,7 +211,7 @@ export function Key({ name }) {
                   { head: 'Mode', cell: (w) => w.mode },
                   { head: 'Purpose', wide: true, cell: (w) => <Text>{w.purpose}</Text> },
                   { head: 'Waited', right: true, cell: (w) => span(w.waited_ms) },
-                  { head: 'Estimate', right: true, cell: (w) => (late(key) ? <span class="quiet">overdue</span> : w.eta_ms ? span(w.eta_ms) : '') },
+                  { head: 'Estimate', right: true, cell: (w) => (w.eta_ms ? span(w.eta_ms) : '') },
                 ]}
               />
             )}
