@@ -66,6 +66,12 @@ func TestPages(t *testing.T) {
 			if !b.is(`document.documentElement.scrollWidth <= innerWidth`) {
 				t.Errorf("%s is wider than %d pixels", p.name, width)
 			}
+			if p.name == "now" && !b.is(`(() => {
+				const region = document.querySelector('[aria-label="Keys by time lost"]').closest('.card');
+				return region.querySelector('td .figure').getBoundingClientRect().right <= region.getBoundingClientRect().right;
+			})()`) {
+				t.Errorf("at %d pixels the number of waiters is out of sight", width)
+			}
 		}
 		b.size(1280, 800)
 		if !b.is(`[...document.querySelectorAll('.scroll, .chart')].every((x) => x.scrollWidth <= x.clientWidth)`) {
