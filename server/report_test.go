@@ -95,7 +95,7 @@ func TestReport(t *testing.T) {
 		got.is("keys.0.key", "night-hot").is(
 			"verdict",
 			"5 incidents: 2 deadlocks, 1 lost lease, 1 dead letter, 1 long wait. "+
-				"38 grants, 12 waits, 1m12s lost, most at night-hot: 1m12s.",
+				"38 grants, 12 waits, 1m12s lost, most at night-hot: 1m12s. 1 wait goes on, 1m30s so far.",
 		)
 		for _, text := range []string{secret.str("lease.id"), "spy", "another"} {
 			if strings.Contains(string(got.raw), text) {

@@ -73,8 +73,10 @@ const (
 
 // Result is what a Reducer found.
 type Result struct {
-	Incidents []Incident   // by their time
-	Left      map[Kind]int // how many of each kind are left out, for lack of room
+	Incidents []Incident    // by their time
+	Left      map[Kind]int  // how many of each kind are left out, for lack of room
+	Open      int           // waits that go on
+	OpenFor   time.Duration // the sum of how long they have lasted so far, without those of LeftOpen
 	// LeftOpen is how many waits began while MaxOpen others went on, so that they are not seen before they end.
 	LeftOpen int
 }

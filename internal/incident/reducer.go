@@ -225,8 +225,10 @@ func (r *Reducer) add(in *Incident, index interlock.Index, ev *record.Event) {
 
 // Result returns the incidents, with the waits that go on at a time since Options.Stuck or longer. It ends the reducer.
 func (r *Reducer) Result(now record.Time) *Result {
+	res := &Result{Left: r.left, LeftOpen: r.leftOpen, Open: len(r.waits)}
 	var long []wait
 	for _, w := range r.waits {
+		res.OpenFor += now.Sub(w.since)
 		if now.Sub(w.since) >= r.options.Stuck {
 			long = append(long, w)
 		}
@@ -243,7 +245,6 @@ func (r *Reducer) Result(now record.Time) *Result {
 			Before: r.last, Cause: "waiting",
 		}, w.index, &record.Event{Namespace: w.ns, At: w.since})
 	}
-	res := &Result{Left: r.left, LeftOpen: r.leftOpen}
 	for _, kind := range Kinds {
 		for _, in := range r.kept[kind] {
 			in.describe()

@@ -24,6 +24,7 @@ func TestReport(t *testing.T) {
 		{record.Ended, record.ByRelease, "account:1", 4 * time.Second},
 		{record.Ended, record.ByTTL, "account:1", 16 * time.Second},
 		{record.Granted, 0, "repo:web", 0},
+		{record.Queued, 0, "repo:web", 0},
 	} {
 		ev := record.Event{
 			Kind: e.kind, At: record.Time(time.Second) * record.Time(i+1), Namespace: "one", Fence: 1,
@@ -51,6 +52,11 @@ func TestReport(t *testing.T) {
 	want := fmt.Sprint([]Key{{"account:1", 1, 8 * time.Second}, {"account:2", 2, 7 * time.Second}})
 	if fmt.Sprint(p.Top) != want {
 		t.Errorf("the top keys are %v, want %v", p.Top, want)
+	}
+	said := "2 incidents: 1 lost lease, 1 long wait. 4 grants, 3 waits, 15s lost, most at account:1: 8.0s. " +
+		"1 wait goes on, 52s so far."
+	if got := p.Verdict(); got != said {
+		t.Errorf("the verdict is %q, want %q", got, said)
 	}
 	if n := len(p.Incidents.Incidents); n != 2 {
 		t.Errorf("%d incidents, want a lost lease and a stuck wait", n)

@@ -10,6 +10,15 @@ import (
 
 // Verdict is the report in one paragraph, the most urgent first.
 func (p *Report) Verdict() string {
+	text := p.happened()
+	if in := p.Incidents; in.Open > 0 {
+		text += fmt.Sprintf(" %s on, %s so far.", prose.Count(in.Open, "wait goes", "waits go"), prose.Short(in.OpenFor))
+	}
+	return text
+}
+
+// happened is what has ended.
+func (p *Report) happened() string {
 	counts, all := map[incident.Kind]int{}, 0
 	for i := range p.Incidents.Incidents {
 		in := &p.Incidents.Incidents[i]
