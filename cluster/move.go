@@ -310,7 +310,10 @@ func (n *Node) Evacuate(ctx context.Context, member string, on bool) error {
 		if err != nil {
 			return err
 		}
-		t, err := decodeTable(v.Data, len(n.shards))
+		n.mu.Lock()
+		shards := len(n.shards) // Run adds to them
+		n.mu.Unlock()
+		t, err := decodeTable(v.Data, shards)
 		if err != nil {
 			return err
 		}
