@@ -97,7 +97,7 @@ func (m *ImpactMap) Of(paths []string) []string {
 // place lets the train have a submission, once its impacts are known. Meanwhile the line goes on.
 func (l *line) place(ctx context.Context, id train.ID, e *entry) {
 	if l.Impacts == nil || e.record.Measured {
-		l.enter(id, e)
+		l.enter(id)
 		return
 	}
 	c := Change{Submission: e.record.ID, Head: e.record.Head, Paths: slices.Clone(e.paths)}
@@ -117,7 +117,7 @@ func (l *line) place(ctx context.Context, id train.ID, e *entry) {
 				return err
 			}
 			e.record = r
-			l.enter(id, e)
+			l.enter(id)
 			return nil
 		})
 	}()

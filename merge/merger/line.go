@@ -30,6 +30,8 @@ type line struct {
 	last    []Landing     // the last landings, oldest first
 	checks  map[uint64]context.CancelFunc
 	paused  bool
+	awaited map[train.ID]uint64 // places of submissions that an earlier merger had in line, until they are back
+	held    map[train.ID]bool   // submissions in line that wait for those
 
 	trees    recent[step, stepResult]      // what was computed
 	reported recent[string, int]           // failures that the train knows, by tree and check
@@ -72,6 +74,7 @@ func (l *line) run(ctx context.Context) error {
 	look := time.NewTicker(l.Poll)
 	defer look.Stop()
 	for {
+		l.release()
 		if err := l.step(ctx); err != nil {
 			return err
 		}
@@ -136,6 +139,7 @@ func (l *line) handle(ctx context.Context, job *client.Job) (client.Done, error)
 func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lease, replies chan<- reply) error {
 	var s Submission
 	id := train.ID(task.ID.String())
+	delete(l.awaited, id)
 	back := func(why Why, format string, args ...any) error {
 		o := &Outcome{
 			Code: Returned, Submission: s.ID, Target: string(l.Name.Key()), Reason: why,
@@ -247,11 +251,6 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		l.place(ctx, id, e)
 	}
 	return nil
-}
-
-// enter lets the train have a submission that is in line.
-func (l *line) enter(id train.ID, e *entry) {
-	l.train.Add(train.Submission{ID: id, Place: e.record.Place, Impacts: e.record.Impacts})
 }
 
 // unfit returns the paths that a submission touches, or why it can never land. What it finds would stop the whole

@@ -150,10 +150,14 @@ func (m *Merger) sit(ctx context.Context) error {
 	defer stop()
 	l := &line{
 		Merger: m, seat: seat, since: time.Now(), train: train.New(m.Train), records: map[train.ID]*entry{},
+		awaited: map[train.ID]uint64{}, held: map[train.ID]bool{},
 		events: make(chan event), ended: make(chan struct{}), checks: map[uint64]context.CancelFunc{},
 	}
 	m.Log.Info("the merger has the seat", "fence", uint64(seat.Fence()))
 	if err := l.recover(ctx); err != nil {
+		return err
+	}
+	if err := l.recall(ctx); err != nil {
 		return err
 	}
 	go l.forgetOld(ctx)

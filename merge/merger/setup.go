@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -17,13 +18,22 @@ var pattern = interlock.Pattern{Name: "merge", Shape: "merge:{repo}/{target...}"
 // submissionAttempts bounds how often a submission's task may lose its merger.
 const submissionAttempts = interlock.MaxAttempts
 
+// A task of a submission that has lost its merger pauses for up to submissionPause. That doubles with each attempt, up
+// to submissionMaxPause. The next merger could take it at once, and a long pause would put it behind others.
+const (
+	submissionPause    = time.Millisecond
+	submissionMaxPause = 5 * time.Second
+)
+
 // Setup registers the queues of a target and its checks, and the pattern of all targets' keys, where they are missing.
 // It changes nothing that exists, and needs an operator's credential if something is missing.
 func Setup(ctx context.Context, c *client.Client, name Name, checks ...string) error {
 	if err := name.Check(); err != nil {
 		return err
 	}
-	wanted := []interlock.TaskQueue{{Name: name.Queue(), MaxAttempts: submissionAttempts}}
+	wanted := []interlock.TaskQueue{{
+		Name: name.Queue(), MaxAttempts: submissionAttempts, Backoff: submissionPause, MaxBackoff: submissionMaxPause,
+	}}
 	for _, check := range checks {
 		if err := git.CheckName(check); err != nil {
 			return fmt.Errorf("check: %w", err)
