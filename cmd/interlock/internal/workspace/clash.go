@@ -16,9 +16,9 @@ const (
 	tellEvery  = 50 * time.Millisecond
 )
 
-// tellClashes names the submissions in line that conflict with one, or the key that it waits for. Without a merger it
-// returns at once.
-func (s *submission) tellClashes(
+// tellPlace tells the id that a submission has in line, names those in line that conflict with it, or the key that it
+// waits for. Without a merger it returns at once.
+func (s *submission) tellPlace(
 	ctx context.Context, c *client.Client, name merger.Name, sent merger.Submission, task interlock.TaskID,
 ) error {
 	late := time.After(tellWithin)
@@ -28,6 +28,9 @@ func (s *submission) tellClashes(
 			return err
 		}
 		if found {
+			if r.ID != sent.ID {
+				s.a.Complain("it is in line as %s, in the place that was kept", r.ID)
+			}
 			for i := range r.Clashes {
 				k := &r.Clashes[i]
 				s.a.Complain("%s you in line is %s", k.Side(), cli.Clean(k.String()))

@@ -44,7 +44,8 @@ func newSubmit(a *cli.App) *cobra.Command {
 refs/interlock/sub/ID, and create the task of the queue merge.REPO.TARGET, which is printed.
 With --all every changed and untracked file is committed first; without it such files are
 refused. The same commit is the same submission, however often it is sent. One that came back,
-for example because of a flaky check, is tried again without a change with --again.
+for example because of a flaky check, or was withdrawn, is tried again without a change with
+--again.
 
 Where the target demands leases for certain paths ("merge serve --lease-paths"), the task claims
 their keys: it enters the line when they are free, and holds them until it has landed or comes
@@ -57,7 +58,7 @@ With --wait the outcome is awaited: the landing is printed on standard output, a
 back with a returned submission on standard error, ready for a prompt.
 
 Without NAME it is the workspace of this folder. Exit codes: 0 landed, or without --wait in
-line; 65 returned, or unresolved conflicts; 75 still in line after --wait; 1 changed files
+line; 65 returned, also before, or unresolved conflicts; 75 still in line after --wait; 1 changed files
 have to be committed first, there is nothing to submit, or the task is dead; 69 no server
 answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 		Example: `  interlock workspace submit fix-login --all -m "Rename login to signIn"
@@ -75,7 +76,7 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	f := cmd.Flags()
 	f.StringVarP(&s.message, "message", "m", "", "the message of the commit that --all makes (default: the purpose)")
 	f.BoolVar(&s.all, "all", false, "commit all changed and untracked files first")
-	f.BoolVar(&s.again, "again", false, "submit a commit again that was returned, in its old place")
+	f.BoolVar(&s.again, "again", false, "submit a commit again that was returned, in its old place, or withdrawn")
 	s.style.Value = "merge"
 	s.style.Among(cmd, "style", "how it lands", "merge", "squash")
 	f.Var(&s.wait, "wait", "how long to wait for its outcome: a `duration`, 0, or forever")
@@ -140,13 +141,19 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	if err != nil {
 		return err
 	}
+	if task, err = present(ctx, c, task.ID, work.Task); err != nil {
+		return err
+	}
 	if err := w.Queued(work, task.ID.String()); err != nil {
 		return err
+	}
+	if s.wait == 0 && isSettled(&task) {
+		return s.tellSettled(work, &task)
 	}
 	s.a.Complain(
 		"%s: %s of %s in queue %s", work.ID, cli.Count(len(work.Paths), "file", "files"), work.Head[:12], task.Queue,
 	)
-	if err := s.tellClashes(ctx, c, name, sent, task.ID); err != nil {
+	if err := s.tellPlace(ctx, c, name, sent, task.ID); err != nil {
 		return err
 	}
 	if s.wait == 0 {
@@ -159,7 +166,8 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	return s.await(ctx, c, task.ID)
 }
 
-// returned is the submission that came back with this commit. It is empty if the merger never had it in line.
+// returned is the submission that came back with this commit. It is empty if the merger never had it in line, or it was
+// withdrawn: then it has no place.
 func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id string, err error) {
 	if work.Task == "" {
 		return "", cli.Usagef("--again: %s was not submitted before: leave it out", work.Head[:12])
@@ -181,12 +189,64 @@ func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id s
 		return "", fmt.Errorf("the result of task %s is not the merger's: %w", last, err)
 	case o.Code == merger.Landed:
 		return "", fmt.Errorf("--again: %s has landed: there is nothing to submit", work.Head[:12])
+	case o.Code == merger.Withdrawn || task.State == interlock.TaskCancelled || task.State == interlock.TaskDead:
+		return "", nil
 	case o.Code != merger.Returned:
 		return "", fmt.Errorf("--again: %s was not returned, its task %s is %s", work.Head[:12], last, task.State)
 	case o.Tries == 0:
 		return "", nil
 	}
 	return o.Submission, nil
+}
+
+// present reads a task. If it is over, and the commit was submitted once more since as another task, it reads that one.
+func present(ctx context.Context, c *client.Client, id interlock.TaskID, last string) (interlock.Task, error) {
+	task, err := c.Task(ctx, id)
+	if err != nil || last == "" || last == id.String() || !isSettled(&task) {
+		return task, err
+	}
+	newer, err := interlock.ParseTaskID(last)
+	if err != nil {
+		return task, err
+	}
+	again, err := c.Task(ctx, newer)
+	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownTask {
+		return task, nil
+	}
+	return again, err
+}
+
+func isSettled(t *interlock.Task) bool {
+	return t.State == interlock.TaskDone || t.State == interlock.TaskDead || t.State == interlock.TaskCancelled
+}
+
+// tellSettled tells what became of a submission that was submitted before, and is over.
+func (s *submission) tellSettled(work *workspace.Work, task *interlock.Task) error {
+	const again = "to try this commit once more, add --again"
+	var o merger.Outcome
+	if task.State == interlock.TaskDone {
+		if err := json.Unmarshal(task.Result, &o); err != nil {
+			return fmt.Errorf("the result of task %s is not the merger's: %w", task.ID, err)
+		}
+	}
+	switch o.Code {
+	case merger.Landed:
+		s.a.Complain("%s was submitted before: %s", work.ID, cli.Clean(o.Message))
+		if s.a.JSON() {
+			return s.a.Print(&work.Submission)
+		}
+		s.a.Say("%s\n", task.ID)
+		return nil
+	case merger.Returned:
+		return cli.ExitWith(cli.ExitConflict, fmt.Errorf(
+			"%s was submitted before, and came back: %s Or, %s", work.ID, cli.Clean(o.Message), again,
+		))
+	case merger.Withdrawn:
+		return cli.ExitWith(cli.ExitFailure, fmt.Errorf("%s was withdrawn: %s", work.ID, again))
+	}
+	return cli.ExitWith(
+		cli.ExitFailure, fmt.Errorf("%s was submitted before, and its task is %s: %s", work.ID, task.State, again),
+	)
 }
 
 // content is what the task of the merge queue has.
@@ -229,7 +289,9 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 	_ = json.Unmarshal(task.Result, &outcome) // a result of another form is printed as it is
 	switch outcome.Code {
 	case merger.Withdrawn:
-		return cli.ExitWith(cli.ExitFailure, errors.New("withdrawn: "+cli.Clean(outcome.Message)))
+		return cli.ExitWith(cli.ExitFailure, errors.New(
+			"withdrawn: "+cli.Clean(outcome.Message)+" To submit the commit once more, add --again",
+		))
 	case merger.Returned:
 		var packet bytes.Buffer
 		if err := json.Indent(&packet, task.Result, "", "  "); err != nil {
