@@ -195,6 +195,9 @@ func (s *serve) run(ctx context.Context, target string) error {
 	if err := s.tellChecks(ctx, log, checks); err != nil {
 		return err
 	}
+	if err := s.tellCheckout(ctx, log, repo); err != nil {
+		return err
+	}
 	if err := merger.Setup(ctx, c, n, names...); err != nil {
 		return err
 	}
@@ -241,6 +244,29 @@ func (s *serve) tellChecks(ctx context.Context, log *slog.Logger, checks []check
 		return fmt.Errorf("no check can run in a sandbox here: %w", err)
 	}
 	log.Info("checks run in a sandbox", "sandbox", text)
+	return nil
+}
+
+// tellCheckout warns if the branch is checked out somewhere. A landing moves the branch and leaves these files alone,
+// so that the next commit there would take the landing back.
+func (s *serve) tellCheckout(ctx context.Context, log *slog.Logger, repo git.Repository) error {
+	list, err := repo.Output(ctx, "worktree", "list", "--porcelain")
+	if err != nil {
+		return err
+	}
+	folder := ""
+	for line := range strings.Lines(list) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case name == "worktree":
+			folder = value
+		case name == "branch" && value == s.ref:
+			log.Warn(
+				"the branch is checked out: a landing moves it and not the files there, so a commit there can undo landings; "+
+					"run git switch --detach in that folder", "folder", folder,
+			)
+		}
+	}
 	return nil
 }
 
