@@ -229,6 +229,7 @@ func (m *model) keyOf(key string) *api.OverviewKey {
 func (m *model) agentRows() (list []row) {
 	type agent struct {
 		name, purpose, key string
+		other              string // the agent that a declared wait is for, which has no key
 		holds              int
 		blocks             map[int]bool // nodes that wait for it
 		waited             api.Milliseconds
@@ -261,8 +262,11 @@ func (m *model) agentRows() (list []row) {
 	for i := range m.picture.Edges {
 		e := &m.picture.Edges[i]
 		from := m.node(e.From)
-		if w := of(from.Name, string(from.Task)); w.key == "" || e.Waited > w.waited {
-			w.key, w.waited = e.Key, e.Waited
+		if w := of(from.Name, string(from.Task)); w.key+w.other == "" || e.Waited > w.waited {
+			w.key, w.other, w.waited = e.Key, "", e.Waited
+			if e.Key == "" && e.To != nil {
+				w.other = clean(cli.AgentName(m.node(*e.To).Name))
+			}
 		}
 		if e.To != nil && !e.Ahead {
 			to := m.node(*e.To)
@@ -276,16 +280,16 @@ func (m *model) agentRows() (list []row) {
 		)
 	})
 	for _, a := range agents {
-		key := cmp.Or(a.key, a.first)
+		key, wants := cmp.Or(a.key, a.first), cmp.Or(clean(a.key), a.other)
 		colour := cli.Plain
 		if a.waited > 0 {
 			colour = cli.Yellow
 		}
 		list = append(list, row{
-			id: a.name, key: key, of: m.keyOf(key), text: a.name + " " + clean(a.key) + " " + a.purpose,
+			id: a.name, key: key, of: m.keyOf(key), text: a.name + " " + wants + " " + a.purpose,
 			cells: []cli.Cell{
 				cli.Coloured(a.name, cli.Plain), cli.Coloured(countOrDash(a.holds), cli.Plain),
-				cli.Coloured(millisOrDash(a.waited), colour), cli.Coloured(cli.OrDash(clean(a.key)), colour),
+				cli.Coloured(millisOrDash(a.waited), colour), cli.Coloured(cli.OrDash(wants), colour),
 				cli.Coloured(countOrDash(len(a.blocks)), cli.Plain), cli.Coloured(a.purpose, cli.Dim),
 			},
 		})

@@ -236,6 +236,21 @@ func TestRowsOfOneName(t *testing.T) {
 	}
 }
 
+// A declared wait has no key: the agent that it is for stands instead, also for the filter.
+func TestDeclaredWait(t *testing.T) {
+	m := newScene(t)
+	o := scene(t)
+	o.Nodes = []api.Party{{Name: api.Name{Agent: "asker"}}, {Name: api.Name{Agent: "auditor"}}}
+	one := 1
+	o.Edges, o.Cycles = []api.OverviewEdge{{From: 0, To: &one, Waited: 2}}, nil
+	m.see(o)
+	m.presses("a")
+	row := m.rows()[0]
+	if cell := row.cells[3].Text; cell != "auditor" || !strings.Contains(row.text, "auditor") {
+		t.Errorf("the agent waits for %q, in the row %q", cell, row.text)
+	}
+}
+
 // The filter is about keys, agents and purposes; Esc clears it.
 func TestFilter(t *testing.T) {
 	for filter, want := range map[string]string{
