@@ -147,8 +147,8 @@ type Yield struct {
 	Flow     string
 	Purpose  string // why; other agents' text
 	Priority int
-	Since    time.Duration
-	Revoked  bool // the lease is in its grace because of it: release now, or lose the keys
+	Since    time.Duration // at most; an operator may have asked later
+	Revoked  bool          // the lease is in its grace because of it: release now, or lose the keys
 }
 
 // ParkStatus is the state of a parked lease.

@@ -182,7 +182,7 @@ func (m *model) checkYield(lease *request, got *interlock.Yield) error {
 	case by == nil || got == nil:
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	case got.Agent != m.agentOf(by) || got.Flow != by.flow() || got.Priority != by.ask.Priority ||
-		got.Since != m.now.Sub(by.waitsSince()) ||
+		got.Since != m.now.Sub(max(by.waitsSince(), lease.granted)) ||
 		got.Revoked != (lease.phase == inGrace && lease.why == record.ByPreemption):
 		return fmt.Errorf("%v is to yield to %v, and is told %+v", lease, by, got)
 	}

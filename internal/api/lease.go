@@ -77,9 +77,10 @@ type Lease struct {
 type Yield struct {
 	Name
 	// Why: other agents' text.
-	Purpose  string       `json:"purpose" text:"line"`
-	Priority int          `json:"priority"`
-	Since    Milliseconds `json:"since_ms"`
+	Purpose  string `json:"purpose" text:"line"`
+	Priority int    `json:"priority"`
+	// How long ago, at most: an operator may have asked later.
+	Since Milliseconds `json:"since_ms"`
 	// The lease is in its grace because of it.
 	Revoked bool `json:"revoked"`
 }

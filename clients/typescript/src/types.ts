@@ -2554,6 +2554,7 @@ export interface Yield {
   /** Why: other agents' text. */
   purpose: string;
   priority: number;
+  /** How long ago, at most: an operator may have asked later. */
   since_ms: Milliseconds;
   /** The lease is in its grace because of it. */
   revoked: boolean;

@@ -107,7 +107,9 @@ func (r *Request) ParkStatus() *interlock.ParkStatus {
 	}
 }
 
-// yield describes the request that asks r's holder to yield, as the holder sees it; nil if none does.
+// yield describes the request that asks r's holder to yield, as the holder sees it; nil if none does. A request asks
+// when it arrives and whenever another lease gets in its way, so no holder is asked before it has the lease. An
+// operator may ask later than that.
 func (r *Request) yield() *interlock.Yield {
 	x := r.Asker()
 	if x == nil {
@@ -115,7 +117,8 @@ func (r *Request) yield() *interlock.Yield {
 	}
 	y := &interlock.Yield{
 		Agent: x.AgentName(), Flow: x.FlowName(), Purpose: x.Purpose, Priority: int(x.Priority),
-		Since: r.NS.Now().Sub(x.Arrived()), Revoked: r.Phase == InGrace && r.Reason == record.ByPreemption,
+		Since:   r.NS.Now().Sub(max(x.Arrived(), r.Granted)),
+		Revoked: r.Phase == InGrace && r.Reason == record.ByPreemption,
 	}
 	if s := x.Session(); s != nil {
 		y.Session = s.Name

@@ -2657,6 +2657,7 @@ class Yield(TypedDict):
     # Why: other agents' text.
     purpose: str
     priority: int
+    # How long ago, at most: an operator may have asked later.
     since_ms: Milliseconds
     # The lease is in its grace because of it.
     revoked: bool
