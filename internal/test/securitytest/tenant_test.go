@@ -77,7 +77,7 @@ var tenantAttacks = []attack{
 var volatile = regexp.MustCompile(
 	`whsec_[A-Za-z0-9+/=]+|` +
 		`"[0-9]+"|[lstqe]_[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|_ms":[0-9]+|[0-9a-f]{64}|` +
-		`s-[0-9a-f]{12}|l-[0-9a-f]{24}`,
+		`s-[0-9a-f]{12}|l-[0-9a-f]{24}|[0-9.a-z]+ so far`,
 )
 
 // plain is an answer without what is volatile, and with the names that were asked for
