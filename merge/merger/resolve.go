@@ -98,7 +98,8 @@ func (l *line) resolve(ctx context.Context, id train.ID, o *Outcome) error {
 	task, err := l.Client.Submit(ctx, client.TaskSpec{
 		Queue: l.Resolver, Payload: p, MaxAttempts: 1, Deadline: l.ResolveWithin,
 		Purpose: fmt.Sprintf("resolve %s with %s/%s", r.ID, l.Name.Repo, l.Name.Target),
-		ID:      fmt.Sprintf("resolve/%s/%s/%s/%.12s/%.12s", l.Name.Repo, l.Name.Target, r.ID, p.Ours, p.Theirs),
+		// One that is submitted again goes to a resolver again, also with the same conflict.
+		ID: fmt.Sprintf("resolve/%s/%s/%s/%.12s/%.12s", l.Name.Repo, l.Name.Target, r.Task, p.Ours, p.Theirs),
 	})
 	if err != nil {
 		return err

@@ -247,6 +247,17 @@ func TestWithdrawFromResolver(t *testing.T) {
 			if taken == ok || ok && ended.Task.State != interlock.TaskCancelled {
 				t.Errorf("the task of the resolver: %v", err)
 			}
+			// The same commit goes to a resolver again, as another task.
+			if !taken {
+				spec := client.TaskSpec{Queue: web.Queue(), Payload: Submission{ID: "second", Head: record.Head}}
+				if _, err := r.author.Submit(t.Context(), spec); err != nil {
+					t.Fatal(err)
+				}
+				again := r.waitFor("second", func(again *Record) bool { return again.Resolving != nil })
+				if again.Resolving.Task == record.Resolving.Task {
+					t.Errorf("the task of its resolver is %s again", again.Resolving.Task)
+				}
+			}
 			third := r.submit(Submission{ID: "third", Head: r.commit(r.begin, files{"third": "3\n"})})
 			if o := r.result(third); o.Code != Landed || slices.Contains(r.landings(), "second") {
 				t.Errorf("%+v; landed %v", o, r.landings())
