@@ -117,10 +117,7 @@ func (c *Ack) decide(e *Engine) {
 
 // decide takes in that an attempt has failed.
 func (c *Nack) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
-	}); code != "" {
-		e.refuse(code, problem)
+	if !e.acceptsReason(c.Reason) {
 		return
 	}
 	if c.Delay < -1 || c.Delay > interlock.MaxDelay {

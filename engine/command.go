@@ -202,6 +202,7 @@ type Declare struct {
 type SetPattern struct {
 	Head    `fingerprint:"11"`
 	Pattern interlock.Pattern `fingerprint:"1,stored=AppendPattern"`
+	Reason  string            `fingerprint:"2,omitzero"` // for the journal
 }
 
 // DropPattern forgets a key pattern. Answered by Done.

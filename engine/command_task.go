@@ -22,6 +22,7 @@ type SwitchQueue struct {
 	Name   string `fingerprint:"1"`
 	Paused Toggle `fingerprint:"2"`
 	Drain  Toggle `fingerprint:"3"`
+	Reason string `fingerprint:"4,omitzero"` // for the journal
 }
 
 // Toggle is a change of something that is on or off.
@@ -190,4 +191,5 @@ type RevertPattern struct {
 	Head     `fingerprint:"31"`
 	Name     string `fingerprint:"1"`
 	Revision uint64 `fingerprint:"2"`
+	Reason   string `fingerprint:"3,omitzero"` // for the journal
 }

@@ -75,15 +75,21 @@ func (c *RequestYield) decide(e *Engine) {
 // operatorsKey checks the reason of an operator's command, and spells its key as the patterns of the namespace do. It
 // returns the key as it was asked for; ok is false when the command was refused.
 func (e *Engine) operatorsKey(key *interlock.Key, reason string) (asked interlock.Key, ok bool) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "reason", Value: reason, Limit: interlock.MaxReasonBytes,
-	}); code != "" {
-		e.refuse(code, problem)
+	if !e.acceptsReason(reason) {
 		return "", false
 	}
 	asked = *key
 	_, *key = e.PendingWork.NS.Fit(asked)
 	return asked, true
+}
+
+// acceptsReason refuses a command if its reason is too long, or no text.
+func (e *Engine) acceptsReason(reason string) bool {
+	code, problem := store.CheckTexts(store.Text{Name: "reason", Value: reason, Limit: interlock.MaxReasonBytes})
+	if code != "" {
+		e.refuse(code, problem)
+	}
+	return code == ""
 }
 
 // leaseAt returns the lease with a fence that claims a key, or the key as it was asked for: the lease may be older than

@@ -117,6 +117,9 @@ func (c *SetPattern) fingerprint() uint64 {
 	var p record.Fingerprint
 	p.Number(11)
 	p.Bytes(record.AppendPattern(nil, &c.Pattern))
+	if c.Reason != "" {
+		p.Text(c.Reason)
+	}
 	return uint64(p)
 }
 
@@ -236,6 +239,9 @@ func (c *SwitchQueue) fingerprint() uint64 {
 	p.Text(c.Name)
 	p.Number(uint64(c.Paused))
 	p.Number(uint64(c.Drain))
+	if c.Reason != "" {
+		p.Text(c.Reason)
+	}
 	return uint64(p)
 }
 
@@ -343,6 +349,9 @@ func (c *RevertPattern) fingerprint() uint64 {
 	p.Number(31)
 	p.Text(c.Name)
 	p.Number(c.Revision)
+	if c.Reason != "" {
+		p.Text(c.Reason)
+	}
 	return uint64(p)
 }
 

@@ -13,15 +13,15 @@ import (
 )
 
 func (c *SetPattern) decide(e *Engine) {
-	if !e.configurable() {
+	if !e.configurable() || !e.acceptsReason(c.Reason) {
 		return
 	}
-	e.register(&c.Pattern, 0)
+	e.register(&c.Pattern, 0, c.Reason)
 }
 
 // register sets a pattern, if permitted, to an earlier revision, or with reverted 0 to a new
 // one.
-func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
+func (e *Engine) register(pattern *interlock.Pattern, reverted uint64, reason string) {
 	p, problem := store.Compile(*pattern)
 	if problem != nil {
 		e.refuse(interlock.CodeInvalidPattern, problem)
@@ -49,7 +49,7 @@ func (e *Engine) register(pattern *interlock.Pattern, reverted uint64) {
 		)
 		return
 	}
-	e.revise(p.Name, record.AppendPattern(nil, pattern), reverted)
+	e.revise(p.Name, record.AppendPattern(nil, pattern), reverted, reason)
 }
 
 func (c *DropPattern) decide(e *Engine) {
@@ -57,7 +57,7 @@ func (c *DropPattern) decide(e *Engine) {
 		e.refuseNoPattern(c.Name)
 		return
 	}
-	e.revise(c.Name, nil, 0)
+	e.revise(c.Name, nil, 0, "")
 }
 
 func (e *Engine) refuseNoPattern(name string) {

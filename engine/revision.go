@@ -10,14 +10,14 @@ import (
 )
 
 // revise emits that a pattern is set to blob, or dropped if it is nil.
-func (e *Engine) revise(name string, blob []byte, reverted uint64) {
+func (e *Engine) revise(name string, blob []byte, reverted uint64, reason string) {
 	if problem := e.PendingWork.NS.TooManyChanges(); problem != nil {
 		e.refuse(interlock.CodeOverloaded, problem)
 		return
 	}
 	*e.draft() = record.Event{
 		Kind: record.PatternSet, Namespace: e.head.Namespace, PatternName: name, Blob: blob, By: reverted, Generation: 1,
-		Actor: e.head.Actor,
+		Actor: e.head.Actor, Note: reason,
 	}
 	if blob == nil {
 		e.ev.Kind = record.PatternDropped
@@ -31,7 +31,7 @@ func (e *Engine) revise(name string, blob []byte, reverted uint64) {
 }
 
 func (c *RevertPattern) decide(e *Engine) {
-	if !e.configurable() {
+	if !e.configurable() || !e.acceptsReason(c.Reason) {
 		return
 	}
 	var v *store.Revisions
@@ -52,14 +52,14 @@ func (c *RevertPattern) decide(e *Engine) {
 		return
 	}
 	if x.Blob == nil {
-		e.revise(c.Name, nil, x.Number)
+		e.revise(c.Name, nil, x.Number, c.Reason)
 		return
 	}
 	pattern, err := record.DecodePattern(x.Blob)
 	if err != nil {
 		panic("engine: own pattern cannot be read: " + err.Error())
 	}
-	e.register(&pattern, x.Number)
+	e.register(&pattern, x.Number, c.Reason)
 }
 
 // Revisions lists the remembered revisions of a pattern, dropped or not, the newest first.

@@ -29,7 +29,7 @@ func (c *SetQueue) decide(e *Engine) {
 		)
 		return
 	}
-	e.replaceQueue(&c.Head, &c.Queue)
+	e.replaceQueue(&c.Head, &c.Queue, "")
 }
 
 func (c *SwitchQueue) decide(e *Engine) {
@@ -42,15 +42,19 @@ func (c *SwitchQueue) decide(e *Engine) {
 		e.refuseFor(no)
 		return
 	}
+	if !e.acceptsReason(c.Reason) {
+		return
+	}
 	next := q.TaskQueue
 	next.Paused, next.Drain = c.Paused.apply(q.Paused), c.Drain.apply(q.Drain)
-	e.replaceQueue(&c.Head, &next)
+	e.replaceQueue(&c.Head, &next, c.Reason)
 }
 
 // replaceQueue sets a queue's settings, and answers the command.
-func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue) {
+func (e *Engine) replaceQueue(h *Head, q *interlock.TaskQueue, reason string) {
 	*e.draft() = record.Event{
 		Kind: record.QueueSet, Namespace: h.Namespace, QueueName: q.Name, Blob: record.AppendQueue(nil, q), Actor: h.Actor,
+		Note: reason,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)
@@ -82,10 +86,7 @@ func (c *DropQueue) decide(e *Engine) {
 }
 
 func (c *ChangeTask) decide(e *Engine) {
-	if code, problem := store.CheckTexts(store.Text{
-		Name: "reason", Value: c.Reason, Limit: interlock.MaxReasonBytes,
-	}); code != "" {
-		e.refuse(code, problem)
+	if !e.acceptsReason(c.Reason) {
 		return
 	}
 	if c.Delay < 0 || c.Delay > interlock.MaxDelay {

@@ -231,7 +231,7 @@ func FuzzOtherBodies(f *testing.F) {
 			"park":    func(d *jsonIn) { decodePark(d, &engine.Park{}) },
 			"resume":  func(d *jsonIn) { decodeResume(d, &engine.Resume{}) },
 			"declare": func(d *jsonIn) { decodeDeclare(d, &engine.Declare{}) },
-			"pattern": func(d *jsonIn) { decodePattern(d, &interlock.Pattern{}) },
+			"pattern": func(d *jsonIn) { decodePattern(d, &engine.SetPattern{}) },
 			"setting": func(d *jsonIn) { d.settingsRequest(&interlock.Settings{}) },
 			"commit":  func(d *jsonIn) { decodeCommit(d, &engine.Commit{}) },
 			"effect":  func(d *jsonIn) { decodeClaimEffect(d, &engine.ClaimEffect{}) },

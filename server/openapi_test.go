@@ -94,9 +94,10 @@ func TestOpenAPIHasTheFieldsOfBodies(t *testing.T) {
 		"NackRequest": nackRequestFields,
 		"SendRequest": sendRequestFields, "WriterRequest": writerRequestFields, "AnswerRequest": answerRequestFields,
 		"QueueRequest": queueRequestFields,
-		"RunRequest":   runRequestFields, "RevertRequest": revertRequestFields, "PatternRequest": patternRequestFields,
-		"SettingsRequest": settingsRequestFields,
-		"Quota":           quotaFields,
+		"RunRequest":   runRequestFields, "RevertRequest": revertRequestFields,
+		"SetPatternRequest": setPatternRequestFields,
+		"SettingsRequest":   settingsRequestFields,
+		"Quota":             quotaFields,
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		if !slices.Equal(documented, slices.Sorted(slices.Values(fields))) {

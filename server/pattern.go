@@ -17,7 +17,7 @@ func (c *call) setPattern() {
 		return
 	}
 	cmd := &engine.SetPattern{Head: h, Pattern: interlock.Pattern{Name: name}}
-	if !c.body(func(d *jsonIn) { decodePattern(d, &cmd.Pattern) }) {
+	if !c.body(func(d *jsonIn) { decodePattern(d, cmd) }) {
 		return
 	}
 	if _, at, ok := c.do(cmd); ok {

@@ -37,10 +37,11 @@ func (c *call) deleteQueue() {
 // switchQueue has a queue hand tasks out or not, and take new ones or not.
 func (c *call) switchQueue(outcome string, paused, drain engine.Toggle) {
 	h, name, ok := c.ofNamed()
-	if !ok || !c.body(func(d *jsonIn) { d.object(nil, nil) }) {
+	cmd := &engine.SwitchQueue{Head: h, Name: name, Paused: paused, Drain: drain}
+	if !ok || !c.body(func(d *jsonIn) { d.switchRequest(cmd) }) {
 		return
 	}
-	if _, at, ok := c.do(&engine.SwitchQueue{Head: h, Name: name, Paused: paused, Drain: drain}); ok {
+	if _, at, ok := c.do(cmd); ok {
 		c.done(outcome, at)
 	}
 }

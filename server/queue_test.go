@@ -1,8 +1,13 @@
 package server
 
 import (
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock"
 )
 
 func TestQueuesAreOperators(t *testing.T) {
@@ -47,5 +52,40 @@ func TestAPausedQueue(t *testing.T) {
 		}
 		d.post("/v1/leases/"+pulled.str("tasks.0.lease.id")+"/ack", ``).want(200)
 		d.post("/v1/queues/fees/pull", ``).want(200).is("tasks.0.task.id", second)
+	})
+}
+
+// The event of an operator's change keeps the reason.
+func TestReasonOfAChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		d := newDoor(t)
+		d.put("/v1/queues/q", `{}`).want(200)
+		d.put("/v1/patterns/p", `{"pattern": "k:{id}", "capacity": 2, "reason": "two machines"}`).want(200)
+		d.put("/v1/patterns/p", `{"pattern": "k:{id}", "capacity": 3}`).want(200)
+		d.post("/v1/patterns/p/revert", `{"reason": "one is down"}`).want(200)
+		for _, verb := range []string{"pause", "drain", "resume"} {
+			path, body := "/v1/queues/q/"+verb, `{"reason": "to `+verb+`"}`
+			d.post(path, body).want(200)
+			d.post(path, `{"reason": "`+strings.Repeat("x", interlock.MaxReasonBytes+1)+`"}`).want(400, "too_long")
+		}
+		for event, want := range map[string][]string{
+			"pattern_set": {"one is down", "", "two machines"}, "queue_set": {"to resume", "to drain", "to pause", ""},
+		} {
+			var got []string
+			page := d.get("/v1/events?before=newest&event=" + event).want(200).raw
+			for _, line := range strings.Split(strings.TrimSpace(page), "\n") {
+				var e struct{ Note string }
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatalf("%v in %s", err, line)
+				}
+				got = append(got, e.Note)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the notes of %s are %q, want %q", event, got, want)
+			}
+		}
+		if p := d.get("/v1/patterns/p").want(200).raw; strings.Contains(p, "reason") {
+			t.Errorf("the pattern keeps the reason: %s", p)
+		}
 	})
 }

@@ -4,15 +4,16 @@ import (
 	"math"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine"
 )
 
 // The bodies of operators' settings. The engine checks whether a pattern contradicts itself; a
 // field that is left out is as if it had never been set.
 
 // decodePattern reads the body of PUT /v1/patterns/{name}.
-func decodePattern(d *jsonIn, p *interlock.Pattern) {
-	d.patternRequest(p)
-	if p.Shape == "" {
+func decodePattern(d *jsonIn, cmd *engine.SetPattern) {
+	d.setPatternRequest(&cmd.Pattern, cmd)
+	if cmd.Pattern.Shape == "" {
 		d.fail("field pattern is missing: set the shape of the keys, such as {\"pattern\": \"account:{id}\"}")
 	}
 }

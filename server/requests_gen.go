@@ -698,6 +698,18 @@ func (d *jsonIn) reasonRequest(cmd *engine.SettleEffect) {
 	})
 }
 
+var switchRequestFields = []string{"reason"}
+
+// switchRequest reads a body of the kind api.ReasonRequest.
+func (d *jsonIn) switchRequest(cmd *engine.SwitchQueue) {
+	d.object(switchRequestFields, func(field int) {
+		switch field {
+		case 0: // reason
+			cmd.Reason = d.str()
+		}
+	})
+}
+
 var reconcileRequestFields = []string{"happened", "result", "reason"}
 
 const (
@@ -786,11 +798,11 @@ func (d *jsonIn) yieldRequest(cmd *engine.RequestYield) {
 	})
 }
 
-var patternRequestFields = []string{"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock", "write", "writer", "writer_queue", "audit_refusals"}
+var setPatternRequestFields = []string{"pattern", "aliases", "members", "capacity", "rate", "per_ms", "burst", "groups", "ttl_ms", "max_ttl_ms", "grace_ms", "max_grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "max_waiters", "allow", "preempt", "park", "max_park_ms", "on_deadlock", "write", "writer", "writer_queue", "audit_refusals", "reason"}
 
-// patternRequest reads a body of the kind api.PatternRequest.
-func (d *jsonIn) patternRequest(p *interlock.Pattern) {
-	d.object(patternRequestFields, func(field int) {
+// setPatternRequest reads a body of the kind api.SetPatternRequest.
+func (d *jsonIn) setPatternRequest(p *interlock.Pattern, cmd *engine.SetPattern) {
+	d.object(setPatternRequestFields, func(field int) {
 		switch field {
 		case 0: // pattern
 			p.Shape = d.str()
@@ -854,6 +866,8 @@ func (d *jsonIn) patternRequest(p *interlock.Pattern) {
 			p.WriterQueue = d.str()
 		case 25: // audit_refusals
 			p.AuditRefusals = d.yes()
+		case 26: // reason
+			cmd.Reason = d.str()
 		}
 	})
 }
@@ -890,7 +904,7 @@ func (d *jsonIn) ruleRequest(r *interlock.Rule) {
 	})
 }
 
-var revertRequestFields = []string{"revision"}
+var revertRequestFields = []string{"revision", "reason"}
 
 // revertRequest reads a body of the kind api.RevertRequest.
 func (d *jsonIn) revertRequest(cmd *engine.RevertPattern) {
@@ -898,6 +912,8 @@ func (d *jsonIn) revertRequest(cmd *engine.RevertPattern) {
 		switch field {
 		case 0: // revision
 			cmd.Revision = uint64(d.whole(1, 9007199254740992))
+		case 1: // reason
+			cmd.Reason = d.str()
 		}
 	})
 }

@@ -62,9 +62,9 @@ const (
 	Resumed Kind = 16
 	// PatternSet: a pattern was registered. PatternName, Blob, Generation (the
 	// number of this revision; 0 in journals that are older than revisions), By: the
-	// revision that it brings back, if it does.
+	// revision that it brings back, if it does. Note: the reason, of its author.
 	PatternSet Kind = 17
-	// PatternDropped: PatternName, Generation and By as for PatternSet.
+	// PatternDropped: PatternName, Generation, By and Note as for PatternSet.
 	PatternDropped Kind = 18
 	// Configured: the namespace's settings. Blob.
 	Configured Kind = 19
@@ -80,7 +80,7 @@ const (
 	// free), Result, Outcome (the reason), Agent, Session and Actor.
 	EffectChanged Kind = 21
 
-	// QueueSet: a queue of tasks was registered. QueueName, Blob.
+	// QueueSet: a queue of tasks was registered, or paused, drained or resumed. QueueName, Blob; Note: the reason.
 	QueueSet Kind = 22
 	// QueueDropped: QueueName.
 	QueueDropped Kind = 23

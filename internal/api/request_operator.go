@@ -59,7 +59,14 @@ type YieldRequest struct {
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 
-// PatternRequest is the body of PUT /v1/patterns/{name}.
+// SetPatternRequest is the body of PUT /v1/patterns/{name}.
+type SetPatternRequest struct {
+	PatternRequest
+	// Why, for the journal.
+	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
+}
+
+// PatternRequest has the settings of a pattern.
 type PatternRequest struct {
 	// The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and,
 	// at the end, {path...}.
@@ -140,6 +147,8 @@ type RuleRequest struct {
 type RevertRequest struct {
 	// Which one; the one before the present one when left out.
 	Revision uint64 `json:"revision,omitempty" min:"1" max:"9007199254740992"`
+	// Why, for the journal.
+	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 
 // Quota bounds a namespace or a principal. Only the limits of the version bound fields that are

@@ -98,9 +98,10 @@ type DoneRequest struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// ReasonRequest is the body of POST /v1/effects/{id}/unknown and of /cancel.
+// ReasonRequest is the body of POST /v1/effects/{id}/unknown and /cancel, and of POST /v1/queues/{queue}/pause, drain
+// and resume.
 type ReasonRequest struct {
-	// The reason.
+	// The reason, for the journal.
 	Reason string `json:"reason,omitempty" max:"MaxReasonBytes"`
 }
 

@@ -5,10 +5,10 @@ import { Act, Card, Empty, Head, Missing, Mono, Table, Text, change, count, span
 
 const bytes = (n) => (n >= 1 << 30 ? (n / (1 << 30)).toFixed(1) + ' GiB' : n >= 1 << 20 ? (n / (1 << 20)).toFixed(1) + ' MiB' : count(n) + ' B');
 
-async function setCapacity(p, value, key) {
+async function setCapacity(p, value, reason, key) {
   const fresh = await get('/v1/patterns/' + encodeURIComponent(p.name));
   const { name, at, server_time: _t, revision: _r, ...body } = fresh.pattern && fresh.pattern.pattern ? fresh.pattern : fresh;
-  return change('PUT', '/v1/patterns/' + encodeURIComponent(p.name), { ...body, capacity: Number(value) }, key);
+  return change('PUT', '/v1/patterns/' + encodeURIComponent(p.name), { ...body, capacity: Number(value), reason }, key);
 }
 
 function Patterns() {
@@ -32,7 +32,7 @@ function Patterns() {
         may('operator') && { head: 'Actions', cell: (p) => p.capacity > 0 && (
           <Act
             name="Set capacity" title={'Set the capacity of ' + p.name} value={{ label: 'Permits at a time', type: 'number', min: 1, start: p.capacity }}
-            send={({ value, key }) => setCapacity(p, value, key)}
+            send={({ value, reason, key }) => setCapacity(p, value, reason, key)}
             consequence={<ul><li>Each key of <Mono>{p.pattern}</Mono> then has that many permits; now it has {p.capacity}.</li><li>With more, waiters get permits at once. With fewer, no lease ends, and new ones wait until there is room.</li></ul>}
           />
         ) },

@@ -29,8 +29,14 @@ const forms = {
   session_opened: () => 'opens a session',
   session_ended: (e) => e.reason === 'session_expired' ? 'loses its session: no heartbeat came' : 'closes its session',
   written: (e, k) => `writes ${k}`,
-  pattern_set: (e, k) => `sets the pattern ${k}`,
-  queue_set: (e, k) => `sets the queue ${k}`,
+  pattern_set: (e) => `sets the pattern ${e.pattern}`,
+  pattern_dropped: (e) => `deletes the pattern ${e.pattern}`,
+  queue_set: (e) => {
+    const { paused, drain } = e.queue_settings || {};
+    const state = [paused && 'paused', drain && 'draining'].filter(Boolean).join(' and ');
+    return `sets the queue ${e.queue}${state && ': ' + state}`;
+  },
+  queue_dropped: (e) => `deletes the queue ${e.queue}`,
   opened: () => 'A server began a new epoch',
   task_submitted: (e) => `submits a task to ${e.queue}`,
   task_dispatched: (e) => `starts attempt ${e.attempt} of a task`,

@@ -75,7 +75,7 @@ export function Journal() {
             { head: 'Event', cell: (e) => (trouble(e) ? <State is={e.event.replaceAll('_', ' ')} kind={trouble(e) === 'start' ? 'off' : 'bad'} /> : e.event.replaceAll('_', ' ')) },
             { head: 'Agent', cell: (e) => e.agent && <AgentLink of={e.agent} flow={e.flow} /> },
             { head: 'What', wide: true, cell: (e) => <Text>{sentence(e)}</Text> },
-            { head: 'Purpose', wide: true, cell: (e) => <Text>{e.purpose}</Text> },
+            { head: 'Purpose, note', wide: true, cell: (e) => <Text>{[e.purpose, e.note].filter(Boolean).join(' · ')}</Text> },
             { head: 'Credential', cell: (e) => <Text>{e.actor || e.principal}</Text> },
           ]}
         />

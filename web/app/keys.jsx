@@ -184,7 +184,7 @@ export function Key({ name }) {
                   <div class="buttons">
                     {key.length > 0 && (
                       <Act
-                        name="Ask to yield" reason title={'Ask ' + (x.agent || 'this agent') + ' to yield'} send={ask(x)}
+                        name="Ask to yield" title={'Ask ' + (x.agent || 'this agent') + ' to yield'} send={ask(x)}
                         consequence={<ul>
                           <li><Text of="span">{x.agent || 'The agent'}</Text> is asked to release the key for the first agent that waits behind it.</li>
                           <li>It keeps the lease with fence {x.fence} until it releases it. Nothing is taken from it.</li>
@@ -192,7 +192,7 @@ export function Key({ name }) {
                       />
                     )}
                     <Act
-                      name="Revoke" danger reason title={'Revoke the lease of ' + (x.agent || 'this agent')} send={revoke(x)}
+                      name="Revoke" danger title={'Revoke the lease of ' + (x.agent || 'this agent')} send={revoke(x)}
                       consequence={<Fenced of={x} name={name} line={key.length} next={key.waiters[0] && key.waiters[0].agent} />}
                     />
                   </div>

@@ -165,8 +165,8 @@ export const Bar = ({ of, kind = '' }) => (
 const asked = signal(null);
 
 /**
- * A button that changes something. The dialog shows the consequences first, and asks for a reason where the call takes
- * one. send({reason, value, key}) makes the call.
+ * A button that changes something. The dialog shows the consequences first, and asks for a reason, which the journal
+ * keeps. send({reason, value, key}) makes the call.
  */
 export const Act = ({ name, danger, ...more }) => (
   <button type="button" class={danger ? 'danger' : ''} onClick={() => { asked.value = { name, danger, ...more }; }}>{name}</button>
@@ -175,7 +175,7 @@ export const Act = ({ name, danger, ...more }) => (
 export const Asked = () => asked.value && <Question key={asked.value} of={asked.value} />;
 
 function Question({ of }) {
-  const { name, title, consequence, reason, person, value, danger, send } = of;
+  const { name, title, consequence, person, value, danger, send } = of;
   const [failed, fail] = useState(null);
   const [busy, setBusy] = useState(false);
   const box = useRef(null);
@@ -209,7 +209,7 @@ function Question({ of }) {
           <label>{value.label}<input name="value" type={value.type || 'text'} required min={value.min} defaultValue={value.start} /></label>
         )}
         {person && <label>Your name<input name="by" required maxLength={128} autoComplete="name" /></label>}
-        {reason && <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>}
+        <label>Reason<input name="reason" required maxLength={512} autoComplete="off" /></label>
         {failed && <p class="error" role="alert"><Refused of={failed} /></p>}
         <div class="buttons">
           <button type="button" onClick={close}>Close</button>

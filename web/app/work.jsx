@@ -24,8 +24,8 @@ export function Answers() {
       <p class="quiet"><AgentLink of={q.agent} />, {span(q.age)} ago{q.purpose && <>: <Text>{q.purpose}</Text></>}</p>
       {may('approver') && (
         <div class="buttons">
-          <Act name="Approve" reason person={caller.value.open} title="Approve" send={answer(q, 'approved')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.what}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
-          <Act name="Deny" danger reason person={caller.value.open} title="Deny" send={answer(q, 'denied')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.no}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
+          <Act name="Approve" person={caller.value.open} title="Approve" send={answer(q, 'approved')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.what}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
+          <Act name="Deny" danger person={caller.value.open} title="Deny" send={answer(q, 'denied')} consequence={<><p><Text of="span">{q.ask}</Text></p><p>{q.no}.</p>{q.payload && <pre>{q.payload}</pre>}</>} />
         </div>
       )}
     </div>
@@ -37,7 +37,7 @@ function Queues() {
   if (!list.data) return <Missing of={list} />;
   const rows = list.data.queues;
   if (!rows.length) return <Empty>There is no queue. <code>interlock queue set NAME</code> makes one.</Empty>;
-  const post = (q, what) => ({ key }) => change('POST', '/v1/queues/' + encodeURIComponent(q.name) + '/' + what, {}, key);
+  const post = (q, what) => ({ reason, key }) => change('POST', '/v1/queues/' + encodeURIComponent(q.name) + '/' + what, { reason }, key);
   const manage = may('agent', 'operator');
   return (
     <Table
@@ -75,11 +75,11 @@ function Actions({ of: t }) {
     return (
       <span class="looks">
         <Act
-          name="Retry" title="Retry the dead letter" reason send={changeTask(t, 'replay')}
+          name="Retry" title="Retry the dead letter" send={changeTask(t, 'replay')}
           consequence={<>{what}<p>The task goes back into the queue <Mono>{t.queue}</Mono> with fresh attempts. A worker may carry out again what the failed attempts already did.</p>{t.reason && <p class="quiet">Last reason: <Text>{t.reason}</Text></p>}</>}
         />
         <Act
-          name="Discard" danger title="Discard the dead letter" reason send={changeTask(t, 'discard')}
+          name="Discard" danger title="Discard the dead letter" send={changeTask(t, 'discard')}
           consequence={<>{what}<p>The task is forgotten with its payload and the reasons of its attempts. It cannot be retried afterwards. The journal keeps its events.</p></>}
         />
       </span>
@@ -89,12 +89,12 @@ function Actions({ of: t }) {
     <span class="looks">
       {t.state === 'scheduled' && (
         <Act
-          name="Run now" title="Run the task now" reason send={changeTask(t, 'reschedule')}
+          name="Run now" title="Run the task now" send={changeTask(t, 'reschedule')}
           consequence={<>{what}<p>It may run at once instead of in {span(t.due_in_ms)}.</p></>}
         />
       )}
       <Act
-        name="Cancel task" danger title="Cancel the task" reason send={changeTask(t, 'cancel')}
+        name="Cancel task" danger title="Cancel the task" send={changeTask(t, 'cancel')}
         consequence={<>{what}<ul><li>The task is not done: its submitter is told that it was cancelled.</li>{t.state === 'running' && <li>The running attempt loses its lease. Its writes are refused.</li>}<li>It can be retried later.</li></ul></>}
       />
     </span>
@@ -123,7 +123,7 @@ function Tasks() {
       <Missing of={list} />
       {manage && state === 'dead' && rows.length > 1 && (
         <p><Act
-          name={'Retry all ' + count(rows.length)} title={'Retry ' + plural(rows.length, 'dead letter')} reason send={retryAll(rows)}
+          name={'Retry all ' + count(rows.length)} title={'Retry ' + plural(rows.length, 'dead letter')} send={retryAll(rows)}
           consequence={<>
             <p>They go back into their queues with fresh attempts. Workers may carry out again what the failed attempts already did.</p>
             <ul>{rows.slice(0, 10).map((t) => <li><Text of="span">{t.purpose || t.kind || t.id}</Text>{t.reason && <span class="quiet">: <Text>{t.reason}</Text></span>}</li>)}</ul>

@@ -3237,6 +3237,77 @@ export interface YieldRequest {
 }
 
 /** The body of PUT /v1/patterns/{name}. */
+export interface SetPatternRequest {
+  /**
+   * The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and, at
+   * the end, {path...}.
+   */
+  pattern: string;
+  /** Other spellings of the same keys, with the same variables. */
+  aliases?: string[];
+  /** The keys of a pool, for any_prefix. gpu:{0..7} stands for eight. */
+  members?: string[];
+  /** The number of permits of each key. */
+  capacity?: number;
+  /** The number of tokens added every per_ms. */
+  rate?: number;
+  /** The period of rate. Default: 1000. */
+  per_ms?: Milliseconds;
+  /** The maximum of tokens; rate if left out. */
+  burst?: number;
+  /** Shares of the capacity. */
+  groups?: GroupRequest[];
+  /** Default of a lease without a session. */
+  ttl_ms?: Milliseconds;
+  max_ttl_ms?: Milliseconds;
+  /** Default. */
+  grace_ms?: Milliseconds;
+  max_grace_ms?: Milliseconds;
+  /** Default and maximum. */
+  max_hold_ms?: Milliseconds;
+  /** Default and maximum. */
+  stall_ms?: Milliseconds;
+  /** Default and minimum. */
+  lock_delay_ms?: Milliseconds;
+  /** Default and maximum. */
+  max_wait_ms?: Milliseconds;
+  /** The maximum of waiters in each key's line. */
+  max_waiters?: number;
+  /**
+   * Which principals may claim which modes: the first rule that names the principal counts. Left
+   * out: every principal, every mode.
+   */
+  allow?: RuleRequest[];
+  /** The effect of on_conflict preempt on a holder. Default: ask. */
+  preempt?: "ask" | "revoke" | "never";
+  /** The treatment of the keys of a parked lease. choice: as its holder requests. Default: choice. */
+  park?: "choice" | "keep" | "free" | "never";
+  /** The maximum parking time. Default: 86400000. */
+  max_park_ms?: Milliseconds;
+  /**
+   * Whether a deadlock's victim also loses the leases that the others wait for: with refuse it does
+   * not. Default: refuse.
+   */
+  on_deadlock?: "refuse" | "revoke";
+  /**
+   * Which commits the keys accept: any; those that name the version that was read; those under an
+   * exclusive lease; or the writer's alone.
+   */
+  write?: "guarded" | "version" | "lease" | "single-writer" | "open";
+  /** The principal that may commit, with single-writer. */
+  writer?: string;
+  /** The queue of the workers that alone may commit to the keys, on messages to them. */
+  writer_queue?: string;
+  /**
+   * Requests that are refused at the keys are recorded in the trail, as events refused: at most 20
+   * a minute, and each caller's same refusal once. The next event counts those left out.
+   */
+  audit_refusals?: boolean;
+  /** Why, for the journal. */
+  reason?: string;
+}
+
+/** PatternRequest has the settings of a pattern. */
 export interface PatternRequest {
   /**
    * The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and, at
@@ -3327,6 +3398,8 @@ export interface RuleRequest {
 export interface RevertRequest {
   /** Which one; the one before the present one when left out. */
   revision?: number;
+  /** Why, for the journal. */
+  reason?: string;
 }
 
 /**
@@ -3536,9 +3609,12 @@ export interface DoneRequest {
   result?: unknown;
 }
 
-/** The body of POST /v1/effects/{id}/unknown and of /cancel. */
+/**
+ * The body of POST /v1/effects/{id}/unknown and /cancel, and of POST /v1/queues/{queue}/pause,
+ * drain and resume.
+ */
 export interface ReasonRequest {
-  /** The reason. */
+  /** The reason, for the journal. */
   reason?: string;
 }
 
@@ -5342,7 +5418,7 @@ export interface Operations {
       /** The queue's name, percent-encoded. */
       queue: string;
     };
-    body?: Empty;
+    body?: ReasonRequest;
     answer: Done;
   };
   /** Drain a queue. */
@@ -5351,7 +5427,7 @@ export interface Operations {
       /** The queue's name, percent-encoded. */
       queue: string;
     };
-    body?: Empty;
+    body?: ReasonRequest;
     answer: Done;
   };
   /** Resume a paused or drained queue. */
@@ -5360,7 +5436,7 @@ export interface Operations {
       /** The queue's name, percent-encoded. */
       queue: string;
     };
-    body?: Empty;
+    body?: ReasonRequest;
     answer: Done;
   };
   /** Pull tasks as a worker. */
@@ -6194,7 +6270,7 @@ export interface Operations {
       /** The pattern's name, percent-encoded. */
       name: string;
     };
-    body: PatternRequest;
+    body: SetPatternRequest;
     answer: Done;
   };
   /** Delete a key pattern. */

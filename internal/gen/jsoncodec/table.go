@@ -57,13 +57,14 @@ var decoders = []decoder{
 	},
 	{message: "DoneRequest", params: "cmd *engine.SettleEffect"},
 	{message: "ReasonRequest", params: "cmd *engine.SettleEffect"},
+	{message: "ReasonRequest", method: "switchRequest", params: "cmd *engine.SwitchQueue"},
 	{message: "ReconcileRequest", params: "cmd *engine.SettleEffect, happened *bool", given: true},
 
 	{message: "CheckFenceRequest", params: "cmd *engine.CheckFence, statement *string", given: true},
 	{message: "StatementRequest", params: "ttl *time.Duration"},
 	{message: "RevokeRequest", params: "cmd *engine.Revoke"},
 	{message: "YieldRequest", params: "cmd *engine.RequestYield"},
-	{message: "PatternRequest", params: "p *interlock.Pattern", read: map[string]string{
+	{message: "SetPatternRequest", params: "p *interlock.Pattern, cmd *engine.SetPattern", read: map[string]string{
 		"MaxWaiters": "p.MaxWaiters = d.limit()",
 	}},
 	{message: "GroupRequest", params: "g *interlock.Group"},

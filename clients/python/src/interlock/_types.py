@@ -3313,13 +3313,76 @@ class YieldRequest(_YieldRequestRequired, total=False):
     reason: str
 
 
-class _PatternRequestRequired(TypedDict):
+class _SetPatternRequestRequired(TypedDict):
     # The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and, at the end,
     # {path...}.
     pattern: str
 
 
 # The body of PUT /v1/patterns/{name}.
+class SetPatternRequest(_SetPatternRequestRequired, total=False):
+    # Other spellings of the same keys, with the same variables.
+    aliases: list[str]
+    # The keys of a pool, for any_prefix. gpu:{0..7} stands for eight.
+    members: list[str]
+    # The number of permits of each key.
+    capacity: int
+    # The number of tokens added every per_ms.
+    rate: int
+    # The period of rate.
+    per_ms: Milliseconds
+    # The maximum of tokens; rate if left out.
+    burst: int
+    # Shares of the capacity.
+    groups: list[GroupRequest]
+    # Default of a lease without a session.
+    ttl_ms: Milliseconds
+    max_ttl_ms: Milliseconds
+    # Default.
+    grace_ms: Milliseconds
+    max_grace_ms: Milliseconds
+    # Default and maximum.
+    max_hold_ms: Milliseconds
+    # Default and maximum.
+    stall_ms: Milliseconds
+    # Default and minimum.
+    lock_delay_ms: Milliseconds
+    # Default and maximum.
+    max_wait_ms: Milliseconds
+    # The maximum of waiters in each key's line.
+    max_waiters: int
+    # Which principals may claim which modes: the first rule that names the principal counts. Left out: every
+    # principal, every mode.
+    allow: list[RuleRequest]
+    # The effect of on_conflict preempt on a holder.
+    preempt: Literal["ask", "revoke", "never"]
+    # The treatment of the keys of a parked lease. choice: as its holder requests.
+    park: Literal["choice", "keep", "free", "never"]
+    # The maximum parking time.
+    max_park_ms: Milliseconds
+    # Whether a deadlock's victim also loses the leases that the others wait for: with refuse it does not.
+    on_deadlock: Literal["refuse", "revoke"]
+    # Which commits the keys accept: any; those that name the version that was read; those under an exclusive lease;
+    # or the writer's alone.
+    write: Literal["guarded", "version", "lease", "single-writer", "open"]
+    # The principal that may commit, with single-writer.
+    writer: str
+    # The queue of the workers that alone may commit to the keys, on messages to them.
+    writer_queue: str
+    # Requests that are refused at the keys are recorded in the trail, as events refused: at most 20 a minute, and
+    # each caller's same refusal once. The next event counts those left out.
+    audit_refusals: bool
+    # Why, for the journal.
+    reason: str
+
+
+class _PatternRequestRequired(TypedDict):
+    # The shape of the keys: literal text with variables such as {id}, {id:int}, {name:lower} and, at the end,
+    # {path...}.
+    pattern: str
+
+
+# PatternRequest has the settings of a pattern.
 class PatternRequest(_PatternRequestRequired, total=False):
     # Other spellings of the same keys, with the same variables.
     aliases: list[str]
@@ -3399,6 +3462,8 @@ class RuleRequest(_RuleRequestRequired, total=False):
 class RevertRequest(TypedDict, total=False):
     # Which one; the one before the present one when left out.
     revision: int
+    # Why, for the journal.
+    reason: str
 
 
 # Quota bounds a namespace or a principal. Only the limits of the version bound fields that are left out.
@@ -3592,9 +3657,9 @@ class DoneRequest(TypedDict, total=False):
     result: Any
 
 
-# The body of POST /v1/effects/{id}/unknown and of /cancel.
+# The body of POST /v1/effects/{id}/unknown and /cancel, and of POST /v1/queues/{queue}/pause, drain and resume.
 class ReasonRequest(TypedDict, total=False):
-    # The reason.
+    # The reason, for the journal.
     reason: str
 
 

@@ -6,9 +6,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/interlockdev/interlock"
 )
+
+// ReasonVar adds the flag for the reason of an operator's change, which its event keeps.
+func ReasonVar(f *pflag.FlagSet, p *string) {
+	f.StringVar(p, "reason", "", "the reason, for the journal")
+}
 
 // CountFlag is a flag for a number of permits, parties or parts: 1 or more.
 type CountFlag uint32

@@ -46,6 +46,6 @@ The journal has the caller and the reason.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `fence` of the lease that is meant")
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the journal")
+	cli.ReasonVar(cmd.Flags(), &reason)
 	return cmd
 }

@@ -28,7 +28,7 @@ docs/patterns.md shows how they are used.`,
 
 func newPatternSet(a *cli.App) *cobra.Command {
 	var p policy
-	var file string
+	var file, reason string
 	cmd := &cobra.Command{
 		Use:   "set [NAME [SHAPE]]",
 		Short: "Register a key pattern, or change one",
@@ -68,7 +68,7 @@ pattern of its name. With NAME and flags they change the one object of the file.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changes := p.fields(cmd.Flags())
 			if file != "" {
-				return setPatternFile(cmd.Context(), a, file, args, changes)
+				return setPatternFile(cmd.Context(), a, file, reason, args, changes)
 			}
 			fields := map[string]any{}
 			if len(args) == 2 {
@@ -83,17 +83,21 @@ pattern of its name. With NAME and flags they change the one object of the file.
 			for name, value := range changes {
 				fields[name] = value
 			}
-			return setPattern(cmd.Context(), a, args[0], fields)
+			return setPattern(cmd.Context(), a, args[0], reason, fields)
 		},
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "read the pattern, or several, from this `file` of JSON")
+	cli.ReasonVar(cmd.Flags(), &reason)
 	return cmd
 }
 
 func patternPath(name string) string { return "/v1/patterns/" + url.PathEscape(name) }
 
-func setPattern(ctx context.Context, a *cli.App, name string, fields map[string]any) error {
+func setPattern(ctx context.Context, a *cli.App, name, reason string, fields map[string]any) error {
+	if reason != "" {
+		fields["reason"] = reason
+	}
 	r := cli.Request{Method: http.MethodPut, Path: patternPath(name), Body: fields, ID: cli.FreshID(), Again: true}
 	return a.Call(ctx, r, &struct{}{}, func() error {
 		a.Say("set: pattern %s\n", cli.Clean(name))
@@ -103,7 +107,9 @@ func setPattern(ctx context.Context, a *cli.App, name string, fields map[string]
 
 // setPatternFile sets the patterns of a file, in its order, up to the first that is
 // refused.
-func setPatternFile(ctx context.Context, a *cli.App, file string, args []string, changes map[string]any) error {
+func setPatternFile(
+	ctx context.Context, a *cli.App, file, reason string, args []string, changes map[string]any,
+) error {
 	list, err := cli.ReadObjects(a.In, file, "patterns")
 	if err != nil {
 		return err
@@ -126,7 +132,7 @@ func setPatternFile(ctx context.Context, a *cli.App, file string, args []string,
 		for field, value := range changes {
 			fields[field] = value
 		}
-		if err := setPattern(ctx, a, name, fields); err != nil {
+		if err := setPattern(ctx, a, name, reason, fields); err != nil {
 			if len(list) > 1 {
 				a.Complain("%d of %d were set, pattern %s was not:", i, len(list), cli.Clean(name))
 			}

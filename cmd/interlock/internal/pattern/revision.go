@@ -45,6 +45,7 @@ remembered, also those of a pattern that was deleted.`,
 
 func newPatternRevert(a *cli.App) *cobra.Command {
 	var to uint64
+	body := &api.RevertRequest{}
 	cmd := &cobra.Command{
 		Use:   "revert NAME",
 		Short: "Restore an earlier revision of a key pattern",
@@ -56,7 +57,6 @@ undoes the first. Leases stay held, also above a smaller capacity.`,
 		Args:              cli.OneArg("a pattern"),
 		ValidArgsFunction: view.CompletePatterns(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := &api.RevertRequest{}
 			if cmd.Flags().Changed("to") {
 				if body.Revision = to; to == 0 {
 					return cli.Usagef("--to 0: revisions are numbered from 1")
@@ -72,5 +72,6 @@ undoes the first. Leases stay held, also above a smaller capacity.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&to, "to", 0, "the `revision`, as interlock pattern revisions numbers them")
+	cli.ReasonVar(cmd.Flags(), &body.Reason)
 	return cmd
 }

@@ -251,7 +251,8 @@ func newQueueGet(a *cli.App) *cobra.Command {
 
 // changingQueue makes a command that changes what a queue does.
 func changingQueue(a *cli.App, verb, brief, long, does string) *cobra.Command {
-	return &cobra.Command{
+	var body api.ReasonRequest
+	cmd := &cobra.Command{
 		Use:               verb + " QUEUE",
 		Short:             brief,
 		Long:              long,
@@ -260,7 +261,7 @@ func changingQueue(a *cli.App, verb, brief, long, does string) *cobra.Command {
 		ValidArgsFunction: view.CompleteQueues(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := cli.Request{
-				Method: http.MethodPost, Path: view.QueuePath(args[0], verb), Body: struct{}{}, ID: cli.FreshID(), Again: true,
+				Method: http.MethodPost, Path: view.QueuePath(args[0], verb), Body: &body, ID: cli.FreshID(), Again: true,
 			}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
 				a.Say("%s: queue %s\n", does, cli.Clean(args[0]))
@@ -268,6 +269,8 @@ func changingQueue(a *cli.App, verb, brief, long, does string) *cobra.Command {
 			})
 		},
 	}
+	cli.ReasonVar(cmd.Flags(), &body.Reason)
+	return cmd
 }
 
 func newQueueDelete(a *cli.App) *cobra.Command {

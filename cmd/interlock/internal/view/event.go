@@ -214,6 +214,12 @@ func (e *Event) facts() (facts []string) {
 		add("queue %s", cli.Clean(e.Queue))
 	}
 	if e.QueueSettings != nil {
+		if e.QueueSettings.Paused {
+			add("paused")
+		}
+		if e.QueueSettings.Drain {
+			add("draining")
+		}
 		for _, fact := range QueueFacts(&e.QueueSettings.QueueRequest) {
 			add("%s %s", fact[0], fact[1])
 		}
