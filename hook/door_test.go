@@ -174,7 +174,9 @@ func TestSecondWaits(t *testing.T) {
 		if tell := ann.edit("src/auth.ts"); tell != "" {
 			r.Errorf("the first edit hears %q", tell)
 		}
+		stopped := make(chan struct{})
 		go func() {
+			defer close(stopped)
 			<-time.After(10 * time.Second)
 			ann.stop("Split it.\nAll tests pass.")
 		}()
@@ -186,6 +188,7 @@ func TestSecondWaits(t *testing.T) {
 		if waited := time.Since(begin); waited != 10*time.Second {
 			r.Errorf("it waited for %v", waited)
 		}
+		<-stopped // ann's answer comes after ben's turn, and the end of the test would cut it off
 		if tell := ben.edit("src/auth.ts"); tell != "" {
 			r.Errorf("the edit after reading hears %q", tell)
 		}
