@@ -32,6 +32,9 @@ const (
 	TaskCancelled
 )
 
+// IsSettled reports whether the task is over: it is done, dead or cancelled.
+func (s TaskState) IsSettled() bool { return s >= TaskDone }
+
 var taskStateNames = [...]string{
 	TaskScheduled: "scheduled", TaskWaiting: "waiting", TaskRunning: "running", TaskAsking: "asking",
 	TaskDone: "done", TaskDead: "dead", TaskCancelled: "cancelled",

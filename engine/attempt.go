@@ -231,7 +231,7 @@ func (e *Engine) fallBack(t *store.Task, why record.Reason) {
 
 // placed does what there is to do for a task that stands elsewhere.
 func (e *Engine) placed(t *store.Task) {
-	if !store.IsSettled(t.State) {
+	if !t.State.IsSettled() {
 		e.NewInLine(t)
 		return
 	}
@@ -245,7 +245,7 @@ func (e *Engine) placed(t *store.Task) {
 // fireTask carries out a task's due timer.
 func (e *Engine) fireTask(t *store.Task) {
 	switch {
-	case t.State == interlock.TaskRunning || store.IsSettled(t.State):
+	case t.State == interlock.TaskRunning || t.State.IsSettled():
 		return
 	case t.Spec.Deadline != 0 && t.Spec.Deadline <= e.Clock:
 		ev := e.standing(t, interlock.TaskDead)

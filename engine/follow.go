@@ -58,7 +58,7 @@ func (c *FollowTask) decide(e *Engine) {
 // replyTask answers a command about a task. With attach, its caller is notified when the task
 // is settled, unless it is already, and the flow waits until then.
 func (e *Engine) replyTask(t *store.Task, attach bool, flow string) {
-	if !attach || store.IsSettled(t.State) {
+	if !attach || t.State.IsSettled() {
 		e.reply(Done).Tasks = []Task{t.Show()}
 		return
 	}

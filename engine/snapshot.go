@@ -491,7 +491,7 @@ func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
 		ev.After, ev.Changed = t.Since.Sub(t.Spec.Submitted), t.Request != nil && t.Request.SawWrites()
 	case t.State == interlock.TaskRunning:
 		ev.BaseID = t.Request.ID
-	case store.IsSettled(t.State):
+	case t.State.IsSettled():
 		ev.After = t.Since.Sub(t.Spec.Submitted)
 	}
 	s.event(t.Spec.Submitted, &ev)

@@ -144,7 +144,7 @@ func (c *ChangeTask) decide(e *Engine) {
 
 // mayChange returns why a task cannot be changed so, nil if it can.
 func (e *Engine) mayChange(t *store.Task, change TaskChange) *store.Refusal {
-	settled := store.IsSettled(t.State)
+	settled := t.State.IsSettled()
 	switch change {
 	case CancelTask, RescheduleTask:
 		if settled {

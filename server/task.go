@@ -72,7 +72,7 @@ func untilSettled(first *engine.Effect, flow string) *longPoll {
 
 // isSettled reports whether nothing more comes of a task by itself. One that is
 // forgotten was settled.
-func isSettled(t *engine.Task) bool { return t.State == 0 || t.State >= interlock.TaskDone }
+func isSettled(t *engine.Task) bool { return t.State == 0 || t.State.IsSettled() }
 
 // settledFor returns the answer for a waiter for a task to be done: a refusal when the task is dead
 // or cancelled instead.

@@ -223,6 +223,17 @@ type Outcome struct {
 	Message string `json:"message"`
 }
 
+// OutcomeOf returns the outcome of a submission's task, which is empty unless the task is done.
+func OutcomeOf(t *interlock.Task) (o Outcome, err error) {
+	if t.State != interlock.TaskDone {
+		return o, nil
+	}
+	if err := json.Unmarshal(t.Result, &o); err != nil {
+		return o, fmt.Errorf("the result of task %s is not the merger's: %w", t.ID, err)
+	}
+	return o, nil
+}
+
 // Against is the head of the target at a landing.
 type Against struct {
 	Sequence uint64 `json:"seq"`

@@ -74,7 +74,7 @@ func (st *State) RecoverTasks(s *Namespace) {
 		if t.State == interlock.TaskWaiting && t.Request != nil {
 			st.SetEligibility(t, QueuedBehindSibling)
 		}
-		if t.State != interlock.TaskRunning && !IsSettled(t.State) {
+		if t.State != interlock.TaskRunning && !t.State.IsSettled() {
 			st.attend(t)
 		}
 	}

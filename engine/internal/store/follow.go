@@ -25,7 +25,7 @@ func (f *Follower) SetIndex() *int32 { return &f.seat }
 // OwnAttemptOf is session.OwnAttempt for a wait for the end of the task.
 func (t *Task) OwnAttemptOf(sess *Session, flow string) *Request {
 	switch {
-	case sess == nil || flow != "" || IsSettled(t.State):
+	case sess == nil || flow != "" || t.State.IsSettled():
 		return nil
 	case t.State != interlock.TaskRunning:
 		return sess.OwnAttempt(flow, t.Spec.Claims, false)

@@ -118,8 +118,6 @@ type Tasks struct {
 	Loose  int                       // volatile: idle workers, and followers of tasks, without a session
 }
 
-func IsSettled(state interlock.TaskState) bool { return state >= interlock.TaskDone }
-
 // ChainOf returns the chain in which tasks in a state stand, nil for none.
 func (t *Task) ChainOf(state interlock.TaskState) *collection.List[*Task] {
 	switch s := &t.Queue.NS.Tasks; state {
@@ -194,7 +192,7 @@ func (st *State) evolveTask(ev *record.Event) error {
 	s.Tasks.Known[t.ID] = t
 	s.Tasks.All.Add(t)
 	t.Queue.Counts[0]++ // of those that stand nowhere yet
-	if !IsSettled(state) {
+	if !state.IsSettled() {
 		t.Queue.join(t, spec.Group)
 		st.joinLane(t)
 	}
@@ -380,13 +378,13 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 		return errUnknown
 	}
 	s, q := &t.Queue.NS.Tasks, t.Queue
-	if t.Spec.Message && !IsSettled(was) && IsSettled(state) {
+	if t.Spec.Message && !was.IsSettled() && state.IsSettled() {
 		t.logEnd(t.Going, ev)
 	}
 	st.quit(t)
 	t.setReason(ev.Why())
 	switch {
-	case IsSettled(was) && !IsSettled(state):
+	case was.IsSettled() && !state.IsSettled():
 		q.join(t, t.Spec.Group)
 		st.joinLane(t)
 		t.Spec.Revive(ev.At)
@@ -397,7 +395,7 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 			}
 			t.remember(func() { t.Spec.Approval.Reopen(ev.At, principal) })
 		}
-	case !IsSettled(was) && IsSettled(state):
+	case !was.IsSettled() && state.IsSettled():
 		st.leaveLane(t)
 		t.part()
 	}
@@ -411,7 +409,7 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 		t.turnTo(state)
 	}
 	switch {
-	case IsSettled(state):
+	case state.IsSettled():
 		t.Since = ev.At
 	case state == interlock.TaskScheduled || state == interlock.TaskAsking:
 		t.Spec.Extend(func(x *record.TaskExtras) { x.Due = ev.At.Add(ev.Due) })
@@ -426,7 +424,7 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 // evolveForgotten folds that a settled task was discarded.
 func (sp *Namespace) evolveForgotten(ev *record.Event) error {
 	t := sp.Tasks.Known[ev.ID]
-	if t == nil || !IsSettled(t.State) {
+	if t == nil || !t.State.IsSettled() {
 		return errUnknown
 	}
 	t.forget()

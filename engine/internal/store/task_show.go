@@ -14,10 +14,10 @@ func (t *Task) Show() TaskView {
 	if t.State == interlock.TaskScheduled {
 		v.Due = max(0, s.Due.Sub(t.Queue.NS.Now()))
 	}
-	if s.Deadline != 0 && !IsSettled(t.State) {
+	if s.Deadline != 0 && !t.State.IsSettled() {
 		v.Deadline = max(1, s.Deadline.Sub(t.Queue.NS.Now()))
 	}
-	if IsSettled(t.State) {
+	if t.State.IsSettled() {
 		v.Settled = max(1, t.Queue.NS.Now().Sub(t.Since))
 	}
 	for i := range t.Past {
@@ -79,7 +79,7 @@ func (t *Task) showApproval() *ApprovalView {
 // Revalidate adds the changes since the asker of t's question read to v, which describes t. It adds
 // none to a settled task.
 func (t *Task) Revalidate(v *TaskView) {
-	if a := t.Spec.Approval; a != nil && !IsSettled(t.State) {
+	if a := t.Spec.Approval; a != nil && !t.State.IsSettled() {
 		v.Approval.Stale, v.Approval.StaleMore = t.Queue.NS.Documents.Stale(
 			&interlock.CommitRequest{Reads: a.Reads}, t.Queue.NS.Now(),
 		)

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -62,10 +61,7 @@ func withdrawal(ctx context.Context, c *requests, id interlock.TaskID) (o merger
 			return o, err
 		}
 		if task.State == interlock.TaskDone {
-			if err := json.Unmarshal(task.Result, &o); err != nil {
-				return o, fmt.Errorf("the result of task %s is not the merger's: %w", id, err)
-			}
-			if o.Code != merger.Withdrawn {
+			if o, err = merger.OutcomeOf(&task); err == nil && o.Code != merger.Withdrawn {
 				err = fmt.Errorf("it was not withdrawn in time: %s", cli.Clean(o.Message))
 			}
 			return o, err

@@ -147,7 +147,7 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	if err := w.Queued(work, task.ID.String()); err != nil {
 		return err
 	}
-	if s.wait == 0 && isSettled(&task) {
+	if s.wait == 0 && task.State.IsSettled() {
 		return s.tellSettled(work, &task)
 	}
 	s.a.Complain(
@@ -180,13 +180,10 @@ func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id s
 	if err != nil {
 		return "", err
 	}
-	var o merger.Outcome
-	if task.State == interlock.TaskDone {
-		err = json.Unmarshal(task.Result, &o)
-	}
+	o, err := merger.OutcomeOf(&task)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("the result of task %s is not the merger's: %w", last, err)
+		return "", err
 	case o.Code == merger.Landed:
 		return "", fmt.Errorf("--again: %s has landed: there is nothing to submit", work.Head[:12])
 	case o.Code == merger.Withdrawn || task.State == interlock.TaskCancelled || task.State == interlock.TaskDead:
@@ -202,7 +199,7 @@ func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id s
 // present reads a task. If it is over, and the commit was submitted once more since as another task, it reads that one.
 func present(ctx context.Context, c *client.Client, id interlock.TaskID, last string) (interlock.Task, error) {
 	task, err := c.Task(ctx, id)
-	if err != nil || last == "" || last == id.String() || !isSettled(&task) {
+	if err != nil || last == "" || last == id.String() || !task.State.IsSettled() {
 		return task, err
 	}
 	newer, err := interlock.ParseTaskID(last)
@@ -216,18 +213,12 @@ func present(ctx context.Context, c *client.Client, id interlock.TaskID, last st
 	return again, err
 }
 
-func isSettled(t *interlock.Task) bool {
-	return t.State == interlock.TaskDone || t.State == interlock.TaskDead || t.State == interlock.TaskCancelled
-}
-
 // tellSettled tells what became of a submission that was submitted before, and is over.
 func (s *submission) tellSettled(work *workspace.Work, task *interlock.Task) error {
 	const again = "to try this commit once more, add --again"
-	var o merger.Outcome
-	if task.State == interlock.TaskDone {
-		if err := json.Unmarshal(task.Result, &o); err != nil {
-			return fmt.Errorf("the result of task %s is not the merger's: %w", task.ID, err)
-		}
+	o, err := merger.OutcomeOf(task)
+	if err != nil {
+		return err
 	}
 	switch o.Code {
 	case merger.Landed:
