@@ -240,9 +240,10 @@ func TestImportsRefuses(t *testing.T) {
 
 func TestTreeRefuses(t *testing.T) {
 	root := plant(t, map[string]string{
-		"Makefile":                       "LONG := ./long/...\ntest: ## Everything.\n\techo\n",
-		"README.md":                      "See [the docs](docs/a.md), [the web](https://example.org) and [a part](docs/a.md#part).\n\n```\nmake test\nmake nothing\n```\nWe make it.\n",
-		"docs/a.md":                      "[gone](b.md) and `make neither`, shown by `TestThere`, `TestGone`, `line/there`, `line/gone` and `cmd/interlock`\n",
+		"Makefile":  "SUITES := unit race\ntest: ## Everything.\n\techo\n",
+		"README.md": "See [the docs](docs/a.md), [the web](https://example.org) and [a part](docs/a.md#part).\n\n```\nmake test\nmake nothing\n```\nWe make it.\n",
+		"docs/a.md": "[gone](b.md) and `make neither`, `make race`, shown by `TestThere`, `TestGone`,\n" +
+			"`line/there`, `line/gone` and `cmd/interlock`\n",
 		"engine/testdata/line/there.txt": "",
 		"a/a.go":                         "package a\n// " + "TO" + "DO: more\n",
 		"b/doc.go":                       "// Package b is documented.\npackage b\n",
@@ -253,7 +254,6 @@ func TestTreeRefuses(t *testing.T) {
 		"d/doc.go":                      "package d\n",
 		"d/d.go":                        "package d\n" + strings.Repeat("\n", MaxLines),
 		"f/f_test.go":                   "package f\nfunc f() {\nif testing.Short() { t.Skip() }\nt.Skipf(\"\")\n}\n",
-		"long/g/g_test.go":              "package g\nfunc f() { n := pick(testing.Short()) }\n",
 		"internal/test/tools/t_test.go": "package tools\nfunc f() { t.SkipNow() }\n",
 		"e/only_test.go":                "package e\n\nfunc TestThere() {}\n",
 	})
@@ -275,7 +275,6 @@ func TestTreeRefuses(t *testing.T) {
 		"docs/a.md: names the script engine/testdata/line/gone.txt, which does not exist",
 		"docs/a.md: says make neither, which the Makefile does not have",
 		"f/f_test.go:4: skips a test: call tools.Need of internal/test/tools, which says when",
-		"f: has tests with a short form, and LONG in the Makefile does not name it: their long form never runs",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

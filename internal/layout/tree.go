@@ -22,7 +22,7 @@ const MaxLines = 800
 
 // Tree checks what every package, file and page must have.
 func Tree(root string) (problems []string, err error) {
-	t := &tree{root: root, documented: map[string]bool{}, tests: map[string]bool{}, short: map[string]bool{}}
+	t := &tree{root: root, documented: map[string]bool{}, tests: map[string]bool{}}
 	if err := walk(root, t.file); err != nil {
 		return nil, err
 	}
@@ -30,9 +30,6 @@ func Tree(root string) (problems []string, err error) {
 		if !t.tests[c.test] {
 			t.refuse(c.page, "names %s, which does not exist", c.test)
 		}
-	}
-	if err := t.longForms(); err != nil {
-		return nil, err
 	}
 	for _, folder := range sortedKeys(t.documented) {
 		if !t.documented[folder] {
@@ -46,7 +43,6 @@ type tree struct {
 	root       string
 	documented map[string]bool // by folder with Go files that are not tests
 	tests      map[string]bool // names of tests and fuzz targets
-	short      map[string]bool // folders whose tests have a short form
 	cited      []citation
 	problems   []string
 }
@@ -154,6 +150,7 @@ var (
 	scriptName = regexp.MustCompile("^`([a-z]+/[a-z]+(?:_[a-z]+)*)`$")
 	testName   = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
 	target     = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*## `)
+	suites     = regexp.MustCompile(`(?m)^SUITES := (.*)$`)
 )
 
 // page checks that a page's links lead somewhere, and that the make targets and
@@ -180,6 +177,11 @@ func (t *tree) page(name string, text []byte) error {
 	targets := map[string]bool{}
 	for _, m := range target.FindAllSubmatch(makefile, -1) {
 		targets[string(m[1])] = true
+	}
+	if m := suites.FindSubmatch(makefile); m != nil {
+		for _, name := range strings.Fields(string(m[1])) {
+			targets[name] = true
+		}
 	}
 	for _, code := range examples(text) {
 		for _, test := range testName.FindAllString(code, -1) {

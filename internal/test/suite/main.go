@@ -1,66 +1,164 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 )
 
-// reassure is how long the tool keeps quiet at most. A kill loop runs for
-// minutes, and a silent build server looks like a dead one.
-const reassure = 30 * time.Second
+const usage = `usage:
+  suite NAME...            run suites, or groups of them: test, prove, engines
+  suite list               print all suites
+  suite sum                print the results of the last runs of all suites, and how long they took
+  suite times              print how long each suite took, by commit
+  suite slow               print the fifty slowest tests of the last runs
+  suite -stdin NAME        summarise the output of "go test -json" from standard input
+`
 
 func main() {
-	brief := flag.Bool("short", false, "the tests run with -short and may leave themselves out")
-	file := flag.String("o", "", "also write the counts into this file, as JSON")
+	stdin := flag.Bool("stdin", false, "read the output of go test -json from standard input")
+	brief := flag.Bool("short", false, "with -stdin: the tests run with -short and may leave themselves out")
+	flag.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ... | suite [-short] [-o FILE] NAME")
+	if flag.NArg() == 0 || *stdin && flag.NArg() != 1 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	r := newReport(os.Stdout)
-	r.short, r.began = *brief, time.Now()
-	ok := run(r, flag.Arg(0), os.Stdin, time.Tick(reassure))
-	if *file != "" {
-		if err := r.record(*file, flag.Arg(0)); err != nil {
-			fmt.Fprintln(os.Stderr, "suite:", err)
-			ok = false
+	if *stdin {
+		r := newReport(os.Stdout)
+		r.short = *brief
+		if !summarise(r, flag.Arg(0), os.Stdin, time.Tick(reassure)) {
+			os.Exit(1)
 		}
+		return
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	ok, err := carryOut(ctx, flag.Args(), os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(2)
 	}
 	if !ok {
 		os.Exit(1)
 	}
 }
 
-// run reads events until in ends and reports whether the suite passed.
-func run(r *report, name string, in io.Reader, quiet <-chan time.Time) bool {
-	lines := make(chan []byte)
-	failed := make(chan error, 1)
-	go func() {
-		defer close(lines)
-		s := bufio.NewScanner(in)
-		s.Buffer(nil, 16<<20)
-		for s.Scan() {
-			lines <- append([]byte(nil), s.Bytes()...)
-		}
-		failed <- s.Err()
-	}()
+// summarise reads events until in ends and reports whether the suite passed.
+func summarise(r *report, name string, in io.Reader, quiet <-chan time.Time) bool {
+	r.read(in, quiet)
+	r.end()
+	return r.finish(name)
+}
 
-	for {
-		select {
-		case line, more := <-lines:
-			if !more {
-				if err := <-failed; err != nil {
-					r.stray("cannot read the test output: " + err.Error())
-				}
-				return r.finish(name)
-			}
-			r.add(line)
-		case <-quiet:
-			r.stillRunning(time.Now())
+// carryOut does what the words of the command line ask for.
+func carryOut(ctx context.Context, words []string, out io.Writer) (ok bool, err error) {
+	top, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return false, fmt.Errorf("go env GOMOD: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(top)))
+	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
+	switch words[0] {
+	case "list":
+		for _, s := range table {
+			fmt.Fprintf(out, "  make %-12s %s\n", s.name, s.about)
+		}
+		return true, nil
+	case "times":
+		return true, printTimes(out, root, shownCommits)
+	case "sum":
+		return n.sum(out)
+	case "slow":
+		return true, printSlow(out, n.record, 50)
+	}
+	var names []string
+	for _, w := range words {
+		if group, ok := groups[w]; ok {
+			names = append(names, group...)
+		} else {
+			names = append(names, w)
 		}
 	}
+	suites, err := find(names)
+	if err != nil {
+		return false, err
+	}
+	began := time.Now()
+	results := n.runAll(ctx, suites, out)
+	if err := addTimes(root, began, results); err != nil {
+		return false, err
+	}
+	if len(suites) == 1 {
+		return results[0].passed, nil
+	}
+	return conclude(out, len(suites), results, time.Since(began)), nil
+}
+
+// sum prints the results of the last runs of all suites, and reports whether all passed, with few unstable tests.
+func (n *runner) sum(out io.Writer) (ok bool, err error) {
+	var results []result
+	var took time.Duration
+	for i := range table {
+		s := &table[i]
+		r, err := readRecord(n.record, s.name)
+		if err != nil {
+			return false, fmt.Errorf("suite %s has not run: %w", s.name, err)
+		}
+		took += time.Duration(r.Seconds * float64(time.Second))
+		results = append(results, result{suite: s, passed: r.Failed == 0, record: r})
+	}
+	if err := printTimes(out, n.root, shownCommits); err != nil {
+		return false, err
+	}
+	return conclude(out, len(table), results, took), nil
+}
+
+// shownCommits is how many commits a table of times has.
+const shownCommits = 6
+
+// conclude prints the result of several suites: first how long they took, last what failed. It reports whether all
+// passed.
+func conclude(out io.Writer, suites int, results []result, took time.Duration) bool {
+	fmt.Fprintf(out, "\n%-12s %8s %12s %6s %8s %8s\n", "suite", "seconds", "cpu seconds", "load", "passed", "failed")
+	unstable, failed := 0, 0
+	for _, r := range results {
+		fmt.Fprintf(out, "%-12s %8.0f %12.0f %6.1f %8d %8d\n",
+			r.suite.name, r.record.Seconds, r.record.CPU, r.record.Load, r.record.Passed, r.record.Failed)
+		unstable += len(r.record.Unstable)
+		if !r.passed {
+			failed++
+		}
+	}
+	fmt.Fprintf(out, "%-12s %8.0f\n\n", "together", took.Seconds())
+	for _, r := range results {
+		for _, u := range r.record.Unstable {
+			fmt.Fprintln(out, u)
+		}
+		for _, f := range r.failures {
+			fmt.Fprintf(out, "failed: %s\n", f.title)
+			if f.counted {
+				fmt.Fprintf(out, "        repeat it: %s\n", f.job.repeatable(f.pkg, f.test))
+			}
+		}
+	}
+	if n := suites - len(results); n > 0 {
+		fmt.Fprintf(out, "%d suites were not begun, because another one failed\n", n)
+	}
+	if unstable > mostUnstable {
+		fmt.Fprintf(out, "%d unstable tests are more than %d\n", unstable, mostUnstable)
+		failed++
+	}
+	for _, r := range results {
+		fmt.Fprintf(out, "%s: %d passed, %d failed\n", r.suite.name, r.record.Passed, r.record.Failed)
+	}
+	return failed == 0 && len(results) == suites
 }

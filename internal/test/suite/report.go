@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,24 +29,30 @@ type event struct {
 type report struct {
 	out      io.Writer
 	short    bool // tests may leave themselves out
+	search   bool // every failure is a proof
+	job      job  // that is running
 	packages map[string]*pkg
 	builds   map[string][]string // the compiler's output by import path
 	lost     []string            // what was no event, or came at the wrong time
 	passed   int
 	failed   int
 	failures []failure
+	unstable []unstable
 	counts   map[string]int64 // counts that tests report, by name
-	last     time.Time        // of the newest event
-	began    time.Time        // of the run; if zero, the report has no line with its duration
+	tests    []testTime
+	last     time.Time     // of the newest event
+	took     time.Duration // of the run; if zero, the report has no line with its duration
 }
 
 type pkg struct {
-	name   string
-	tests  map[string]*test
-	output []string // printed by the package outside of any test
-	passed int
-	failed int
-	done   bool
+	name    string
+	job     job
+	tests   map[string]*test
+	output  []string // printed by the package outside of any test
+	passed  int
+	failed  int
+	done    bool
+	skipped bool // it has no tests, or none that were selected
 }
 
 type test struct {
@@ -58,9 +63,35 @@ type test struct {
 
 // failure is the report's excerpt of a test or a package.
 type failure struct {
-	title  string
-	output []string
+	title   string
+	output  []string
+	job     job
+	pkg     string
+	test    string // "" is the package as a whole
+	counted bool
+	proof   bool // it is never repeated
 }
+
+// testTime is how long a test took.
+type testTime struct {
+	Package string  `json:"package"`
+	Test    string  `json:"test"`
+	Seconds float64 `json:"seconds"`
+}
+
+// shownAtOnce is how many failures a suite prints while it runs, and excerpt how many lines of each: the rest comes at
+// its end.
+const (
+	shownAtOnce = 3
+	excerpt     = 60
+)
+
+// seeds matches the output of a test that found its failure by a search: repeating the test without the seed
+// shows nothing.
+var seeds = regexp.MustCompile(`(?i)\bseed\b|\bhistory (is not|does not)|not linearizable`)
+
+// race is the first line of a report of the race detector.
+const race = "WARNING: DATA RACE"
 
 func newReport(out io.Writer) *report {
 	return &report{out: out, packages: map[string]*pkg{}, builds: map[string][]string{}, counts: map[string]int64{}}
@@ -85,7 +116,7 @@ func (r *report) add(line []byte) {
 	}
 	p := r.packages[e.Package]
 	if p == nil || p.done { // several runs of one package may follow each other
-		p = &pkg{name: e.Package, tests: map[string]*test{}}
+		p = &pkg{name: e.Package, job: r.job, tests: map[string]*test{}}
 		r.packages[e.Package] = p
 	}
 	if e.Test == "" {
@@ -124,6 +155,7 @@ func (r *report) testEvent(p *pkg, e *event) {
 		if !t.parent {
 			p.passed++
 		}
+		r.time(p, e)
 		delete(p.tests, e.Test)
 	case "skip":
 		delete(p.tests, e.Test)
@@ -132,11 +164,19 @@ func (r *report) testEvent(p *pkg, e *event) {
 		case r.short:
 			fmt.Fprintf(r.out, "...   %s %s is left out of a short run\n", short(p.name), e.Test)
 		default:
-			r.fail(p, e.Test+" was skipped", t)
+			r.fail(p, e.Test, "was skipped", t)
 		}
 	case "fail":
+		r.time(p, e)
 		delete(p.tests, e.Test)
-		r.fail(p, e.Test, t)
+		r.fail(p, e.Test, "", t)
+	}
+}
+
+// time notes how long a test took, unless that is next to nothing.
+func (r *report) time(p *pkg, e *event) {
+	if e.Elapsed >= 0.1 {
+		r.tests = append(r.tests, testTime{short(p.name), e.Test, e.Elapsed})
 	}
 }
 
@@ -167,12 +207,20 @@ func (r *report) packageEvent(p *pkg, e *event) {
 // close ends a package. Tests that are still open were running when it died.
 func (r *report) close(p *pkg, failed bool, seconds float64) {
 	p.done = true
-	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
-		r.fail(p, name+" did not end", p.tests[name])
+	if open := slices.Sorted(maps.Keys(p.tests)); len(open) > 0 {
+		// The process died, and other tests may not have run: the whole package failed.
+		for _, name := range open {
+			r.fail(p, name, "did not end", p.tests[name])
+			r.failures[len(r.failures)-1].test = ""
+		}
 	}
 	if failed && p.failed == 0 {
 		p.failed++
-		r.failures = append(r.failures, failure{title: p.name, output: append(r.buildOutput(p.name), p.output...)})
+		built := r.buildOutput(p.name)
+		r.show(failure{
+			title: p.name, output: append(built, p.output...), job: p.job, pkg: p.name, counted: true,
+			proof: r.search || len(built) > 0 || proves("", p.output),
+		})
 	}
 	r.passed += p.passed
 	r.failed += p.failed
@@ -186,11 +234,40 @@ func (r *report) close(p *pkg, failed bool, seconds float64) {
 	p.output = nil
 }
 
-func (r *report) fail(p *pkg, title string, t *test) {
+func (r *report) fail(p *pkg, name, why string, t *test) {
 	if !t.parent {
 		p.failed++
 	}
-	r.failures = append(r.failures, failure{title: p.name + " " + title, output: t.output})
+	title := p.name + " " + name
+	if why != "" {
+		title += " " + why
+	}
+	r.show(failure{
+		title: title, output: t.output, job: p.job, pkg: p.name, test: name, counted: !t.parent,
+		proof: r.search || proves(name, t.output),
+	})
+}
+
+// proves reports whether the failure of a test shows a defect, however often the test passes when it is repeated.
+func proves(name string, output []string) bool {
+	return strings.HasPrefix(name, "Fuzz") || slices.ContainsFunc(output, func(line string) bool {
+		return strings.Contains(line, race) || seeds.MatchString(line)
+	})
+}
+
+// show keeps a failure, and prints the first ones at once.
+func (r *report) show(f failure) {
+	r.failures = append(r.failures, f)
+	if !f.counted || len(r.failures) > shownAtOnce {
+		return
+	}
+	output := f.output
+	if n := len(output); n > excerpt {
+		more := fmt.Sprintf("... %d lines, which the end of the suite shows\n", n-excerpt)
+		output = append([]string{more}, output[n-excerpt:]...)
+	}
+	text := strings.Join(output, "")
+	fmt.Fprintf(r.out, "\n--- %s\n%s--- repeat it: %s\n\n", f.title, text, f.job.repeatable(f.pkg, f.test))
 }
 
 // buildOutput returns the compiler's messages about the package or its test variant, which is
@@ -204,7 +281,7 @@ func (r *report) buildOutput(name string) (lines []string) {
 	return lines
 }
 
-// stillRunning names the tests that have run longest.
+// stillRunning names the test that has run longest.
 func (r *report) stillRunning(now time.Time) {
 	type activeTest struct {
 		name  string
@@ -231,8 +308,8 @@ func (r *report) stillRunning(now time.Time) {
 	fmt.Fprintf(r.out, "...   %s has been running for %s\n", open[0].name, now.Sub(open[0].since).Round(time.Second))
 }
 
-// finish prints the failures and the count, and reports whether all is well.
-func (r *report) finish(name string) bool {
+// end notes what should have come and did not. No event follows it.
+func (r *report) end() {
 	for _, path := range slices.Sorted(maps.Keys(r.packages)) {
 		if p := r.packages[path]; !p.done {
 			r.stray("the output of " + path + " is cut off")
@@ -241,17 +318,22 @@ func (r *report) finish(name string) bool {
 	}
 	if len(r.lost) > 0 {
 		r.failed++
-		r.failures = append(r.failures, failure{title: "unexpected output", output: r.lost})
+		r.show(failure{title: "unexpected output", output: r.lost, job: r.job, proof: true})
+		r.lost = nil
 	}
 	if r.failed == 0 && r.passed == 0 {
 		r.failed++
-		r.failures = append(r.failures, failure{title: "no test ran"})
+		r.show(failure{title: "no test ran", job: r.job, proof: true})
 	}
+}
+
+// finish prints the failures and the count, and reports whether all is well.
+func (r *report) finish(name string) bool {
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
 		fmt.Fprintf(r.out, "%12d %s\n", r.counts[what], what)
 	}
-	if !r.began.IsZero() {
-		fmt.Fprintf(r.out, "%s took %.0f s\n", name, time.Since(r.began).Seconds())
+	if r.took > 0 {
+		fmt.Fprintf(r.out, "%s took %.0f s\n", name, r.took.Seconds())
 	}
 	for _, f := range r.failures {
 		fmt.Fprintf(r.out, "\n--- %s\n%s", f.title, strings.Join(f.output, ""))
@@ -259,30 +341,17 @@ func (r *report) finish(name string) bool {
 	if len(r.failures) > 0 {
 		fmt.Fprintln(r.out)
 	}
+	for _, u := range r.unstable {
+		fmt.Fprintln(r.out, u)
+	}
 	fmt.Fprintf(r.out, "%s: %d passed, %d failed\n", name, r.passed, r.failed)
 	return r.failed == 0
 }
 
-// record writes the result of the suite, for the command that combines the records.
-func (r *report) record(path, name string) error {
-	b, err := json.MarshalIndent(struct {
-		Suite  string           `json:"suite"`
-		Passed int              `json:"passed"`
-		Failed int              `json:"failed"`
-		Counts map[string]int64 `json:"counts"`
-	}{name, r.passed, r.failed, r.counts}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o666)
-}
+const module = "github.com/interlockdev/interlock"
 
 // short cuts the module's name off a package path.
 func short(path string) string {
-	const module = "github.com/interlockdev/interlock"
 	if rest, ok := strings.CutPrefix(path, module+"/"); ok {
 		return rest
 	}

@@ -70,7 +70,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"pass",` + p + `,"Test":"TestB"}`,
 				`{"Action":"fail",` + p + `}`,
 			},
-			want: "FAIL  engine                                           1 of 2 failed\n\n" +
+			want: atOnce("TestA", "broken\n", "-run '^TestA$' ") +
+				"FAIL  engine                                           1 of 2 failed\n\n" +
 				"--- github.com/interlockdev/interlock/engine TestA\nbroken\n\nunit: 1 passed, 1 failed\n",
 		},
 		{
@@ -81,7 +82,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"output",` + p + `,"Output":"FAIL [build failed]\n"}`,
 				`{"Action":"fail",` + p + `,"Elapsed":0}`,
 			},
-			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+			want: atOnce("", "undefined: x\nFAIL [build failed]\n", "") +
+				"FAIL  engine                                           1 of 1 failed\n\n" +
 				"--- github.com/interlockdev/interlock/engine\nundefined: x\nFAIL [build failed]\n\nunit: 0 passed, 1 failed\n",
 		},
 		{
@@ -91,7 +93,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"output",` + p + `,"Test":"TestA","Output":"panic: oh\n"}`,
 				`{"Action":"fail",` + p + `,"Elapsed":2}`,
 			},
-			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+			want: atOnce("TestA did not end", "panic: oh\n", "-run '^TestA$' ") +
+				"FAIL  engine                                           1 of 1 failed\n\n" +
 				"--- github.com/interlockdev/interlock/engine TestA did not end\npanic: oh\n\nunit: 0 passed, 1 failed\n",
 		},
 		{
@@ -102,7 +105,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"skip",` + p + `,"Test":"TestA"}`,
 				`{"Action":"pass",` + p + `,"Elapsed":2}`,
 			},
-			want: "FAIL  engine                                           1 of 1 failed\n\n" +
+			want: atOnce("TestA was skipped", "no strace\n", "-run '^TestA$' ") +
+				"FAIL  engine                                           1 of 1 failed\n\n" +
 				"--- github.com/interlockdev/interlock/engine TestA was skipped\nno strace\n\nunit: 0 passed, 1 failed\n",
 		},
 		{
@@ -131,7 +135,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"pass",` + p + `,"Test":"FuzzB"}`,
 				`{"Action":"pass",` + p + `,"Elapsed":5}`,
 			},
-			want: "FAIL  engine                                           1 of 1 failed\n" +
+			want: atOnce("FuzzA", "", "-run '^FuzzA$' ") +
+				"FAIL  engine                                           1 of 1 failed\n" +
 				"ok    engine                                           1 passed     5.0s\n\n" +
 				"--- github.com/interlockdev/interlock/engine FuzzA\n\nunit: 1 passed, 1 failed\n",
 		},
@@ -141,7 +146,8 @@ func TestReport(t *testing.T) {
 				`{"Action":"run",` + p + `,"Test":"TestA"}`,
 				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
 			},
-			want: "FAIL  engine                                           1 of 2 failed\n\n" +
+			want: atOnce("", "", "") +
+				"FAIL  engine                                           1 of 2 failed\n\n" +
 				"--- github.com/interlockdev/interlock/engine\n\n--- unexpected output\n" +
 				"the output of github.com/interlockdev/interlock/engine is cut off\n\nunit: 1 passed, 2 failed\n",
 		},
@@ -166,7 +172,7 @@ func TestReport(t *testing.T) {
 			var out strings.Builder
 			r := newReport(&out)
 			r.short = tt.short
-			ok := run(r, "unit", strings.NewReader(strings.Join(tt.in, "\n")), nil)
+			ok := summarise(r, "unit", strings.NewReader(strings.Join(tt.in, "\n")), nil)
 			if ok != tt.ok || out.String() != tt.want {
 				t.Errorf("ok = %t, output:\n%s\nwant %t:\n%s", ok, out.String(), tt.ok, tt.want)
 			}
@@ -174,16 +180,23 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// atOnce returns the lines that the report prints about a failure in package engine while the suite runs.
+func atOnce(title, output, run string) string {
+	const name = "github.com/interlockdev/interlock/engine"
+	return strings.TrimSuffix("\n--- "+name+" "+title, " ") + "\n" + output +
+		"--- repeat it: INTERLOCK_TEST_TOOLS=1 go test -count=1 " + run + "./engine\n\n"
+}
+
 // The duration stands before the failures: the count of tests stays the last line.
 func TestDuration(t *testing.T) {
 	const p = `"Package":"github.com/interlockdev/interlock/engine"`
 	var out strings.Builder
 	r := newReport(&out)
-	r.began = time.Now()
-	run(r, "unit", strings.NewReader(`{"Action":"run",`+p+`,"Test":"TestA"}
+	r.took = time.Second
+	summarise(r, "unit", strings.NewReader(`{"Action":"run",`+p+`,"Test":"TestA"}
 {"Action":"fail",`+p+`,"Test":"TestA"}
 {"Action":"fail",`+p+`}`), nil)
-	took, failure := strings.Index(out.String(), "\nunit took "), strings.Index(out.String(), "\n--- ")
+	took, failure := strings.Index(out.String(), "\nunit took "), strings.LastIndex(out.String(), "\n--- ")
 	if took < 0 || failure < took || !strings.HasSuffix(out.String(), "\nunit: 0 passed, 1 failed\n") {
 		t.Errorf("output:\n%s", out.String())
 	}

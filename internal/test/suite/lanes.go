@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+)
+
+// overbooked is how much more load runs side by side than there are processors: suites wait a part of their time, and
+// a processor that idles is lost.
+const overbooked = 1.5
+
+// runAll runs suites in their order, side by side as far as processors are free. After a suite that failed no other one
+// begins.
+func (n *runner) runAll(ctx context.Context, suites []*suite, out io.Writer) (results []result) {
+	free := overbooked * float64(runtime.NumCPU())
+	var mu sync.Mutex
+	ended := make(chan result)
+	running, failed := 0, false
+	start := func(s *suite) {
+		running++
+		free -= s.load
+		lines := &lineWriter{mu: &mu, out: out}
+		if len(suites) > 1 {
+			lines.prefix = fmt.Sprintf("%-10s ", s.name)
+		}
+		go func() { ended <- n.run(ctx, s, lines) }()
+	}
+	waiting := append([]*suite(nil), suites...)
+	for running > 0 || len(waiting) > 0 && !failed {
+		next := -1
+		for i, s := range waiting {
+			if !failed && (running == 0 || s.load <= free) {
+				next = i
+				break
+			}
+		}
+		if next >= 0 {
+			s := waiting[next]
+			waiting = append(waiting[:next], waiting[next+1:]...)
+			start(s)
+			continue
+		}
+		r := <-ended
+		running--
+		free += r.suite.load
+		results = append(results, r)
+		failed = failed || !r.passed
+	}
+	return results
+}
+
+// lineWriter writes whole lines, each with the name of its suite, so that suites that run side by side stay readable.
+type lineWriter struct {
+	mu     *sync.Mutex
+	out    io.Writer
+	prefix string
+	rest   []byte
+}
+
+func (p *lineWriter) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rest = append(p.rest, b...)
+	for {
+		i := bytes.IndexByte(p.rest, '\n')
+		if i < 0 {
+			return len(b), nil
+		}
+		if _, err := fmt.Fprintf(p.out, "%s%s", p.prefix, p.rest[:i+1]); err != nil {
+			return 0, err
+		}
+		p.rest = p.rest[i+1:]
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// checkout writes a module with one package of tests, and returns a runner for it and the suite.
+func checkout(t *testing.T, tests string) (*runner, *suite) {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module " + module + "\n\ngo 1.26\n",
+		"a_test.go": "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+			// once reports whether it is called for the first time in this checkout.
+			"func once(name string) bool { return os.Mkdir(name, 0o777) == nil }\n\n" + tests,
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod")
+	return &runner{root: root, record: filepath.Join(root, "dist/suites")}, &suite{
+		name: "unit", long: true, jobs: func() ([]job, error) { return []job{{packages: []string{"."}}}, nil },
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	const stable = "func TestStable(t *testing.T) {}\n\n"
+	for name, tt := range map[string]struct {
+		tests    string
+		passed   bool
+		last     string // line
+		unstable []string
+		search   bool
+	}{
+		"a test that fails once is unstable": {
+			tests: stable + "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }", passed: true,
+			last: "unit: 2 passed, 0 failed", unstable: []string{"TestA"},
+		},
+		"a subtest that fails once is unstable": {
+			tests: stable + "func TestA(t *testing.T) {\n" +
+				"\tt.Run(`x y`, func(t *testing.T) { if once(`a`) { t.Error(`late`) } })\n" +
+				"\tt.Run(`z`, func(t *testing.T) {})\n}",
+			passed: true, last: "unit: 3 passed, 0 failed", unstable: []string{"TestA/x_y"},
+		},
+		"a test that fails twice has failed": {
+			tests: stable + "func TestA(t *testing.T) { if once(`a`) || once(`b`) { t.Error(`late`) } }",
+			last:  "unit: 1 passed, 1 failed",
+		},
+		"a test that fails the third time has failed": {
+			tests: stable + "func TestA(t *testing.T) { if once(`a`) || !once(`b`) { t.Error(`late`) } }",
+			last:  "unit: 1 passed, 1 failed",
+		},
+		"a package that dies once is unstable as a whole": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { os.Exit(3) } }\n\n" + stable, passed: true,
+			last: "unit: 2 passed, 0 failed", unstable: []string{""},
+		},
+		"two unstable tests are borne": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }\n\n" +
+				"func TestB(t *testing.T) { if once(`b`) { t.Error(`late`) } }\n",
+			passed: true, last: "unit: 2 passed, 0 failed", unstable: []string{"TestA", "TestB"},
+		},
+		"three failures are not repeated": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }\n\n" +
+				"func TestB(t *testing.T) { if once(`b`) { t.Error(`late`) } }\n\n" +
+				"func TestC(t *testing.T) { if once(`c`) { t.Error(`late`) } }\n",
+			last: "unit: 0 passed, 3 failed",
+		},
+		"a report of the race detector is a proof": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`WARNING: DATA RACE`) } }\n\n" + stable,
+			last:  "unit: 1 passed, 1 failed",
+		},
+		"a seed is a proof": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`seed 17: two holders`) } }\n\n" + stable,
+			last:  "unit: 1 passed, 1 failed",
+		},
+		"what a search finds is a proof": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }\n\n" + stable, search: true,
+			last: "unit: 1 passed, 1 failed",
+		},
+		"what does not compile is a proof": {
+			tests: "func TestA(t *testing.T) { undefined() }", last: "unit: 0 passed, 1 failed",
+		},
+		"a skipped test has shown nothing": {
+			tests: "func TestA(t *testing.T) { t.Skip() }\n\n" + stable, last: "unit: 1 passed, 1 failed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, s := checkout(t, tt.tests)
+			s.search = tt.search
+			var out strings.Builder
+			got := n.run(context.Background(), s, &out)
+			if got.passed != tt.passed || !strings.HasSuffix(out.String(), "\n"+tt.last+"\n") {
+				t.Errorf("passed = %t, want %t with the last line %q:\n%s", got.passed, tt.passed, tt.last, &out)
+			}
+			var names []string
+			for _, u := range got.record.Unstable {
+				names = append(names, u.Test)
+				if b, err := os.ReadFile(u.File); err != nil || !strings.Contains(string(b), "repeat it alone: ") {
+					t.Errorf("the kept output is %q, %v", b, err)
+				}
+				if !strings.Contains(out.String(), u.String()) {
+					t.Errorf("the output does not list %v:\n%s", u, &out)
+				}
+			}
+			if fmt.Sprint(names) != fmt.Sprint(tt.unstable) {
+				t.Errorf("unstable are %q, want %q", names, tt.unstable)
+			}
+			want := got.record
+			if r, err := readRecord(n.record, "unit"); err != nil || r.Passed != want.Passed || r.Failed != want.Failed {
+				t.Errorf("the record is %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// shell returns a suite of one program.
+func shell(name string, load float64, script string) *suite {
+	return &suite{name: name, load: load, long: true, jobs: programs(program(name+"/x", "sh", "-c", script))}
+}
+
+// Suites run side by side while processors are free: each of two waits for a file of the other one.
+func TestLanes(t *testing.T) {
+	root := t.TempDir()
+	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
+	meet := func(mine, other string) string {
+		return "touch " + mine + "; until [ -e " + other + " ]; do sleep 0.01; done"
+	}
+	var out strings.Builder
+	results := n.runAll(context.Background(), []*suite{
+		shell("a", 0.1, meet("a", "b")), shell("wide", 1000, "true"), shell("b", 0.1, meet("b", "a")),
+	}, &out)
+	if len(results) != 3 {
+		t.Fatalf("%d suites ended:\n%s", len(results), &out)
+	}
+	for _, line := range []string{"a          a: 1 passed, 0 failed\n", "wide       wide: 1 passed, 0 failed\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("the output lacks %q:\n%s", line, &out)
+		}
+	}
+}
+
+func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
+	root := t.TempDir()
+	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
+	suites := []*suite{shell("a", 1000, "echo broken; exit 1"), shell("b", 1000, "true")}
+	var out strings.Builder
+	results := n.runAll(context.Background(), suites, &out)
+	if len(results) != 1 || results[0].passed {
+		t.Fatalf("the results are %+v:\n%s", results, &out)
+	}
+	var end strings.Builder
+	if conclude(&end, len(suites), results, 0) {
+		t.Error("the run passed")
+	}
+	for _, want := range []string{
+		"failed: a/x\n        repeat it: sh -c 'echo broken; exit 1'\n",
+		"1 suites were not begun, because another one failed\n", "\na: 0 passed, 1 failed\n",
+	} {
+		if !strings.Contains(end.String(), want) {
+			t.Errorf("the end lacks %q:\n%s", want, &end)
+		}
+	}
+}
+
+func TestTooManyUnstableTestsFail(t *testing.T) {
+	u := unstable{"engine", "TestA", "dist/unstable/engine-TestA.txt"}
+	s := &suite{name: "a"}
+	for n, want := range map[int]bool{2: true, 3: false} {
+		var results []result
+		for range n {
+			results = append(results, result{suite: s, passed: true, record: record{Passed: 1, Unstable: []unstable{u}}})
+		}
+		var out strings.Builder
+		if got := conclude(&out, n, results, 0); got != want {
+			t.Errorf("with %d unstable tests: %t, want %t:\n%s", n, got, want, &out)
+		}
+	}
+}
