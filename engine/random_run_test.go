@@ -9,6 +9,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // TestRandomRuns starts runs of one organisation under a cap that changes, with callers that
@@ -16,7 +17,8 @@ import (
 // has the invariants.
 func TestRandomRuns(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	from, to := search.Seeds(t, 0, 60, 60)
+	for seed := from; seed < to; seed++ {
 		g := &gate{
 			rig: newRig().wide(), r: rand.New(rand.NewPCG(seed, 2)), born: map[uint64]string{}, admitted: map[string]uint64{},
 			waiting: map[uint64]bool{},

@@ -11,6 +11,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // TestRandomTasks has workers, agents and operators do anything in any order, with
@@ -20,12 +21,13 @@ import (
 // it, and none is lost.
 func TestRandomTasks(t *testing.T) {
 	t.Parallel()
-	for n := range max(1, *runs/3) {
-		first := *seed + uint64(n)
-		w := newTaskWorld(first)
+	n := uint64(max(1, *runs/3))
+	from, to := search.Seeds(t, *seed, n, n)
+	for seed := from; seed < to; seed++ {
+		w := newTaskWorld(seed)
 		err := w.run(*steps)
 		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", first, err, strings.Join(w.trace[max(0, len(w.trace)-120):], "\n"))
+			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(w.trace[max(0, len(w.trace)-120):], "\n"))
 		}
 	}
 }

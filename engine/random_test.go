@@ -13,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 var (
@@ -281,13 +282,11 @@ func TestModel(t *testing.T) {
 		}
 		n = more
 	}
-	if testing.Short() {
-		n = min(n, 50)
-	}
+	from, to := first, first+uint64(n)
 	if first == 0 {
-		first = 1
+		from, to = search.Seeds(t, 1, uint64(min(n, 50)), uint64(n))
 	}
-	for seed := first; seed < first+uint64(n); seed++ {
+	for seed := from; seed < to; seed++ {
 		compare(t, seed, *steps)
 	}
 	t.Logf("%d runs of %d commands each", n, *steps)
@@ -298,7 +297,11 @@ func TestModel(t *testing.T) {
 func TestModelLong(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{800099, 800139, 1, 2, 3, 4}
-	if testing.Short() {
+	if round := search.Round(t); round > 0 {
+		for i := range seeds {
+			seeds[i] += 1_000_000 * round
+		}
+	} else if testing.Short() {
 		seeds = seeds[:2]
 	}
 	for _, seed := range seeds {

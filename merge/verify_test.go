@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // branch lands n submissions, every third as a squash, and returns the turns and the commits. The first commit is
@@ -270,7 +271,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 	if testing.Short() {
 		n = 120
 	}
-	const seed = 24
+	seed := 24 + search.Round(t)
 	random := rand.New(rand.NewPCG(seed, seed))
 	r := newRig(t)
 	heads := submissions(r, random, n)

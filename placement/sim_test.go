@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 var simSeed = flag.Uint64("sim.seed", 0, "run this one seed of TestSimulation and print it; 0 for all")
@@ -23,11 +25,8 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	const part = uint64(50)
-	seeds := uint64(1000)
-	if testing.Short() {
-		seeds = 300
-	}
-	for first := uint64(1); first <= seeds; first += part {
+	from, to := search.Seeds(t, 1, 300, 1000)
+	for first := from; first < to; first += part {
 		last := first + part - 1
 		t.Run(fmt.Sprintf("seeds %d to %d", first, last), func(t *testing.T) {
 			t.Parallel()

@@ -6,16 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/search"
 	"github.com/interlockdev/interlock/sim"
 )
 
 // TestWorlds runs the seeds that every change has to survive.
 func TestWorlds(t *testing.T) {
-	seeds := uint64(400)
-	if testing.Short() {
-		seeds = 8
-	}
-	totals, failed := sim.RunMany(1, func(next uint64) bool { return next <= seeds }, sim.Options{})
+	from, to := search.Seeds(t, 1, 8, 150)
+	totals, failed := sim.RunMany(from, func(next uint64) bool { return next < to }, sim.Options{})
 	t.Logf("\n%v", totals)
 	count := func(what string, n int) { t.Attr("count."+what, strconv.Itoa(n)) }
 	count("seeds", totals.Seeds)
@@ -33,7 +31,7 @@ func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	if totals.Commands < 2_000_000 || totals.Recoveries < 2_000 {
+	if totals.Commands < 750_000 || totals.Recoveries < 750 {
 		t.Errorf("only %d commands and %d recoveries", totals.Commands, totals.Recoveries)
 	}
 	for _, kind := range []string{

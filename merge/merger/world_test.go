@@ -19,6 +19,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/search"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/merge"
 	"github.com/interlockdev/interlock/merge/train"
@@ -76,11 +77,8 @@ func (w *world) add(c modelCommit) string {
 }
 
 func TestWorlds(t *testing.T) {
-	worlds := uint64(300)
-	if testing.Short() {
-		worlds = 15
-	}
-	for seed := range worlds {
+	from, to := search.Seeds(t, 0, 15, 300)
+	for seed := from; seed < to; seed++ {
 		synctest.Test(t, func(t *testing.T) { runWorld(t, seed) })
 		if t.Failed() {
 			t.Fatalf("world %d", seed)

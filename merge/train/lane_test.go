@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // impacts returns a queue of submissions that affect the named parts, one letter for each part.
@@ -72,11 +74,8 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 // Random queues in lanes: the same submissions land as in a serial queue, those that overlap in their order, and
 // what landed without having been checked as it is was marked and checked later.
 func TestRandomLanes(t *testing.T) {
-	worlds := 1500
-	if testing.Short() {
-		worlds = 500
-	}
-	for seed := range uint64(worlds) {
+	from, to := search.Seeds(t, 0, 500, 1500)
+	for seed := from; seed < to; seed++ {
 		random := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + random.IntN(30)
 		parts := make([]string, n)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // Every set of bad submissions among up to 8, with few and many runners and all sizes of batches: the train lands
@@ -33,11 +35,8 @@ func TestEveryFailurePattern(t *testing.T) {
 // Random worlds: submissions that are bad alone or only together with earlier ones, conflicts between pairs, checks
 // that end in any order, submissions that arrive while others are checked.
 func TestRandomWorlds(t *testing.T) {
-	worlds := 3000
-	if testing.Short() {
-		worlds = 1000
-	}
-	for seed := range uint64(worlds) {
+	from, to := search.Seeds(t, 0, 1000, 3000)
+	for seed := from; seed < to; seed++ {
 		random := rand.New(rand.NewPCG(seed, 1))
 		n := 1 + random.IntN(40)
 		queue, list := ids(n)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // world is the surroundings of Decide, at their worst: mailboxes that hand a message out again
@@ -364,12 +365,9 @@ func (w *world) rest() {
 
 // Money is neither lost nor doubled, no bound is broken, and every log can be replayed.
 func TestWorld(t *testing.T) {
-	seeds := uint64(60)
-	if testing.Short() {
-		seeds = 20
-	}
+	from, to := search.Seeds(t, 0, 20, 60)
 	posted, voided := 0, 0
-	for seed := range seeds {
+	for seed := from; seed < to; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			w.run(400)

@@ -93,7 +93,7 @@ func shortened(functions map[string]*ast.FuncDecl) (tests []string) {
 			ast.Inspect(fn.Body, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.SelectorExpr:
-					if x, ok := n.X.(*ast.Ident); ok && x.Name == "testing" && n.Sel.Name == "Short" || reach[n.Sel.Name] {
+					if x, ok := n.X.(*ast.Ident); ok && (x.Name == "testing" && n.Sel.Name == "Short" || x.Name == "search") || reach[n.Sel.Name] {
 						reach[name] = true
 					}
 				case *ast.Ident:

@@ -1,0 +1,38 @@
+package search
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Variable is the environment variable with the number of a night's round, from 1 on.
+const Variable = "INTERLOCK_NIGHT_ROUND"
+
+// Seeds returns the first seed of a search and the seed after its last one. The short form tries short seeds from
+// first on, the long form long ones, and round n of a night as many behind those of the round before.
+func Seeds(t testing.TB, first, short, long uint64) (from, to uint64) {
+	t.Helper()
+	round := Round(t)
+	switch {
+	case round > 0:
+		return first + round*long, first + (round+1)*long
+	case testing.Short():
+		return first, first + short
+	}
+	return first, first + long
+}
+
+// Round returns the number of the night's round, or 0 by day.
+func Round(t testing.TB) uint64 {
+	t.Helper()
+	s := os.Getenv(Variable)
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n == 0 {
+		t.Fatalf("%s is %q: want a number from 1 on", Variable, s)
+	}
+	return n
+}
