@@ -10,8 +10,6 @@ BENCH_TIME ?= 1s
 PEERS      ?=
 CLIENTS    ?=
 LIVE_RUNS  ?= 20
-SIM_TIME   ?= 8h
-SIM_SEED   ?= 1000
 # lint vets, and no test needs debugging symbols: without both, more than a hundred test programs are made faster.
 QUICK      := -vet=off -ldflags=-w
 
@@ -113,9 +111,9 @@ release: ## Build all files of a release into dist/release: the commit's tag is 
 image: ## Build the image of the server for Linux on amd64 and arm64 into dist/image: with buildah, or else with docker.
 	go run ./internal/release -image -o dist/image
 
-.PHONY: sim
-sim: ## Run simulated worlds for SIM_TIME (8h), from the seed SIM_SEED (1000) on.
-	go run ./cmd/interlock-sim -seeds $(SIM_SEED)..$(SIM_SEED) -long $(SIM_TIME)
+.PHONY: night
+night: bin/suite ## Run searches (worlds, models, histories, fuzzing) for HOURS=8 from seeds of their own, and record them in reliability.json.
+	@bin/suite night
 
 .PHONY: seeded
 seeded: ## Put known mistakes in, one at a time, and see which the checks find (an hour).

@@ -34,6 +34,40 @@ type record struct {
 	SeededBugs seededResult     `json:"seeded_bugs"`
 	Faults     map[string]int64 `json:"faults"`
 	Tests      map[string]int   `json:"tests"` // that passed, by suite
+
+	Night *night `json:"night,omitempty"`
+}
+
+// night is what "make night" has run beyond the share of every change. No round was recorded in which a test failed.
+type night struct {
+	Rounds  int64            `json:"rounds"` // from the first one on; the next night begins behind them
+	Seconds float64          `json:"seconds"`
+	Commit  string           `json:"commit"` // of the last round
+	Date    string           `json:"date"`
+	Counts  map[string]int64 `json:"counts"`
+	Tests   int64            `json:"tests"` // that passed
+}
+
+// add adds a round, from the records of its suites.
+func (n *night) add(suites []suite, commit, date string) error {
+	for _, s := range suites {
+		if s.Failed > 0 {
+			return fmt.Errorf("%d tests of suite %s failed: there is nothing to record", s.Failed, s.Suite)
+		}
+	}
+	if n.Counts == nil {
+		n.Counts = map[string]int64{}
+	}
+	for _, s := range suites {
+		n.Seconds += s.Seconds
+		n.Tests += int64(s.Passed)
+		for what, count := range s.Counts {
+			n.Counts[what] += count
+		}
+	}
+	n.Rounds++
+	n.Commit, n.Date = commit, date
+	return nil
 }
 
 type machine struct {
@@ -69,10 +103,22 @@ func readSeeded(path string) (s seededResult, err error) {
 
 // suite is the record that internal/test/suite writes.
 type suite struct {
-	Suite  string
-	Passed int
-	Failed int
-	Counts map[string]int64
+	Suite   string
+	Passed  int
+	Failed  int
+	Seconds float64
+	Counts  map[string]int64
+}
+
+func readSuite(path string) (s suite, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
 }
 
 // gather adds the records of suites up. A figure that no suite has counted is an error: missing
@@ -81,13 +127,9 @@ func gather(paths []string) (*record, error) {
 	r := &record{Faults: map[string]int64{}, Tests: map[string]int{}}
 	counts := map[string]int64{}
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
+		s, err := readSuite(path)
 		if err != nil {
 			return nil, err
-		}
-		var s suite
-		if err := json.Unmarshal(b, &s); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if s.Failed > 0 {
 			return nil, fmt.Errorf(

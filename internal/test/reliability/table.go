@@ -41,6 +41,12 @@ func (r *record) table() string {
 		"%d deliberate mistakes, put in one at a time at commit `%.12s`, the same checks found %d within a minute each "+
 		"(`make seeded`).", r.SimulatedHours, grouped(r.WorldUnknowns), grouped(r.Histories), grouped(r.HistoryUnknowns),
 		r.SeededBugs.Total, r.SeededBugs.Commit, r.SeededBugs.Found)) + "\n")
+	if n := r.Night; n != nil {
+		b.WriteString(filled(fmt.Sprintf("Nights (`make night`) went beyond that for %.1f hours in %s rounds, the last "+
+			"on %s at commit `%.12s`: %s further worlds with %s commands, %s states of the disk and %s operations of real "+
+			"processes, without a violation.", n.Seconds/3600, grouped(n.Rounds), n.Date, n.Commit, grouped(n.Counts["seeds"]),
+			grouped(n.Counts["commands"]), grouped(n.Counts["crash_states"]), grouped(n.Counts["history_operations"]))) + "\n")
+	}
 	var faults []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		faults = append(faults, strings.ReplaceAll(kind, "_", " ")+" "+grouped(r.Faults[kind]))
