@@ -111,6 +111,10 @@ release: ## Build all files of a release into dist/release: the commit's tag is 
 image: ## Build the image of the server for Linux on amd64 and arm64 into dist/image: with buildah, or else with docker.
 	go run ./internal/release -image -o dist/image
 
+.PHONY: shake
+shake: bin/suite ## Run all packages RUNS (10) times under load, with and without the race detector; list what failed once.
+	@bin/suite shake
+
 .PHONY: night
 night: bin/suite ## Run searches (worlds, models, histories, fuzzing) for HOURS=8 from seeds of their own, and record them in reliability.json.
 	@bin/suite night

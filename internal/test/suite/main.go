@@ -19,6 +19,7 @@ const usage = `usage:
   suite list               print all suites
   suite sum                print the results of the last runs of all suites, and how long they took
   suite times              print how long each suite took, by commit
+  suite shake              run all packages RUNS (10) times under load, list what failed once
   suite night              run rounds of searches for HOURS, from seeds of their own, and record them
   suite slow               print the fifty slowest tests of the last runs
   suite -stdin NAME        summarise the output of "go test -json" from standard input
@@ -76,6 +77,8 @@ func carryOut(ctx context.Context, words []string, out io.Writer) (ok bool, err 
 		return true, nil
 	case "times":
 		return true, printTimes(out, root, shownCommits)
+	case "shake":
+		return n.shake(ctx, out)
 	case "night":
 		return n.night(ctx, out, setting("HOURS", ""))
 	case "sum":

@@ -183,3 +183,22 @@ func TestTooManyUnstableTestsFail(t *testing.T) {
 		}
 	}
 }
+
+// A shake lists each test that failed, once, with its output.
+func TestShake(t *testing.T) {
+	n, _ := checkout(t, "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }\n\nfunc TestB(t *testing.T) {}\n")
+	t.Setenv("RUNS", "1")
+	t.Setenv("PACKAGES", ".")
+	var out strings.Builder
+	ok, err := n.shake(context.Background(), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "failed 1 of 2 times: " + module + " TestA: dist/shake/1.txt\nshake: 3 passed, 1 failed\n"
+	if ok || !strings.HasSuffix(out.String(), want) {
+		t.Errorf("ok = %t, want the end %q:\n%s", ok, want, &out)
+	}
+	if b, err := os.ReadFile(filepath.Join(n.root, "dist/shake/1.txt")); err != nil || !strings.Contains(string(b), "late") {
+		t.Errorf("the kept output is %q, %v", b, err)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// crowd is how many packages run side by side in a shake, for each processor: they are the load of one another.
+const crowd = 3
+
+// A fault is a test that failed in a shake.
+type fault struct {
+	title string
+	times int
+	file  string // that has the output of the first time
+}
+
+// shake runs the short form of all packages several times, with and without the race detector, under a load of
+// several times the processors. It repeats nothing alone: a test that failed once is a fault, and the shake lists all
+// faults at its end.
+func (n *runner) shake(ctx context.Context, out io.Writer) (ok bool, err error) {
+	runs, err := strconv.Atoi(setting("RUNS", "10"))
+	if err != nil || runs < 1 {
+		return false, fmt.Errorf("RUNS is %q: want a number of runs", setting("RUNS", ""))
+	}
+	packages, err := unitPackages()
+	if err != nil {
+		return false, err
+	}
+	if only := strings.Fields(setting("PACKAGES", "")); len(only) > 0 {
+		packages = only
+	}
+	faults := map[string]*fault{}
+	passed, load := 0, newLoad()
+	parallel := "-p=" + strconv.Itoa(crowd*runtime.NumCPU())
+	for run := 1; run <= runs; run++ {
+		for _, flags := range [][]string{nil, {"-race"}} {
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			fmt.Fprintf(out, "run %d of %d %s\n", run, runs, strings.Join(flags, " "))
+			j := job{flags: append([]string{"-short", "-count=1", "-timeout=60m", parallel}, flags...), packages: packages}
+			r := newReport(out)
+			r.short, r.job = true, j
+			n.do(ctx, r, j, j.command("", j.packages))
+			r.end()
+			load.sample()
+			passed += r.passed
+			if err := n.blame(faults, r); err != nil {
+				return false, err
+			}
+		}
+	}
+	fmt.Fprintf(out, "\nthe mean load was %.1f on %d processors\n", load.mean(), runtime.NumCPU())
+	byTitle := func(a, b *fault) int { return cmp.Compare(a.title, b.title) }
+	for _, f := range slices.SortedFunc(maps.Values(faults), byTitle) {
+		fmt.Fprintf(out, "failed %d of %d times: %s: %s\n", f.times, 2*runs, f.title, f.file)
+	}
+	fmt.Fprintf(out, "shake: %d passed, %d failed\n", passed, len(faults))
+	return len(faults) == 0, nil
+}
+
+// blame adds the failures of a report to the faults, and keeps the output of those that are new.
+func (n *runner) blame(faults map[string]*fault, r *report) error {
+	for _, f := range r.failures {
+		if !f.counted && f.pkg != "" { // its subtests failed
+			continue
+		}
+		known := faults[f.title]
+		if known == nil {
+			known = &fault{title: f.title, file: filepath.Join("dist/shake", strconv.Itoa(len(faults)+1)+".txt")}
+			faults[f.title] = known
+			path := filepath.Join(n.root, known.file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				return err
+			}
+			repeat := f.job.repeatable(f.pkg, f.test)
+			text := fmt.Sprintf("--- %s\n%s\nrepeat it: %s\n", f.title, strings.Join(f.output, ""), repeat)
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				return err
+			}
+		}
+		known.times++
+	}
+	return nil
+}
