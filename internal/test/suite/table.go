@@ -69,7 +69,7 @@ var table = []suite{
 		about: "the journal in PostgreSQL, FAILOVERS (4) fail-overs, several servers for SHARES_TIME (5m)",
 		load:  0.8, long: true,
 		jobs: tests(
-			job{flags: []string{"-count=1", "-timeout=5m"}, packages: []string{"./journal/pgjournal"}},
+			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/pgjournal"}},
 			job{
 				flags: []string{"-count=1", "-timeout=30m"}, packages: []string{"./internal/test/pgtest"},
 				args: []string{"-failovers", setting("FAILOVERS", "4"), "-shares", setting("SHARES_TIME", "5m")},
@@ -83,16 +83,23 @@ var table = []suite{
 	},
 	{
 		// The engine has no goroutines of its own, shards run it under the race detector, and the sandbox has few: the
-		// second job adds their tests with more than one.
+		// second job adds their tests with more than one. Suite unit has run all of these tests without the detector.
+		// The journals in PostgreSQL and Redis are run under it by suites of their own, and nowhere else again.
 		name: "race", about: "tests of packages with goroutines under the race detector", load: 1.5,
-		scripts: []string{"scripts/valkey.sh"},
-		jobs: tests(
-			job{flags: []string{"-timeout=10m", "-race", "-short"}, packages: concurrent},
-			job{
-				flags: []string{"-timeout=5m", "-race", "-short"}, run: "Picture|Forward|Signal",
-				packages: []string{"./engine", "./workspace/sandbox"},
-			},
-		),
+		jobs: func() ([]job, error) {
+			packages, err := listPackages(concurrent...)
+			if err != nil {
+				return nil, err
+			}
+			packages = slices.DeleteFunc(packages, isApart)
+			return []job{
+				{flags: []string{"-timeout=10m", "-race", "-short"}, packages: packages, skip: sequential},
+				{
+					flags: []string{"-timeout=5m", "-race", "-short"}, run: "Picture|Forward|Signal",
+					packages: []string{"./engine", "./workspace/sandbox"},
+				},
+			}, nil
+		},
 	},
 	{
 		name: "fuzz", about: "each fuzz target with FUZZ_TIME (5000x) inputs", load: 1.9, search: true,
@@ -139,7 +146,7 @@ var table = []suite{
 		name: "redis", about: "the journal in Redis and Valkey and fail-over, with real servers, replicas and a cluster",
 		load: 0.8, long: true, scripts: []string{"scripts/valkey.sh"},
 		jobs: tests(
-			job{flags: []string{"-count=1", "-timeout=5m"}, packages: []string{"./journal/redisjournal"}},
+			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/redisjournal"}},
 			job{
 				flags: []string{"-count=1", "-timeout=8m", "-parallel=3"}, packages: []string{"./internal/test/valkeytest"},
 				args: []string{"-failovers", "2", "-history", "8s", "-shares", "15s"},
@@ -219,6 +226,10 @@ var concurrent = []string{
 	"./internal/endpoint/...",
 }
 
+// sequential matches the long tests of concurrent packages that do the same many times in one goroutine: they open the
+// journal after each crash and with each damaged byte. The race detector finds nothing more in them than in one opening.
+const sequential = "^(TestFlip.*|TestForgeEveryByte|TestCrashEverywhere|TestCrashInRecovery)$"
+
 // portable lists what is built for Windows, where no journal directory can be owned.
 var portable = []string{
 	".", "./client", "./cmd/interlock/...", "./cmd/interlock-hook", "./guard/...", "./journal/...", "./proto", "./server",
@@ -251,17 +262,30 @@ func namespaces() bool {
 	return exec.Command("ip", "netns", "del", name).Run() == nil
 }
 
+// listPackages returns the import paths of packages of the module.
+func listPackages(patterns ...string) ([]string, error) {
+	args := []string{"list"}
+	for _, p := range patterns {
+		args = append(args, module+strings.TrimPrefix(p, "."))
+	}
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// isApart reports whether a package is a suite of its own.
+func isApart(path string) bool {
+	return slices.ContainsFunc(apart, func(p string) bool {
+		p = strings.TrimPrefix(p, "./")
+		folder, all := strings.CutSuffix(p, "/...")
+		return short(path) == p || all && (short(path) == folder || strings.HasPrefix(short(path), folder+"/"))
+	})
+}
+
 // unitPackages returns the packages that are no suite of their own.
 func unitPackages() ([]string, error) {
-	out, err := exec.Command("go", "list", module+"/...").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool {
-		return slices.ContainsFunc(apart, func(p string) bool {
-			p = strings.TrimPrefix(p, "./")
-			folder, all := strings.CutSuffix(p, "/...")
-			return short(path) == p || all && (short(path) == folder || strings.HasPrefix(short(path), folder+"/"))
-		})
-	}), nil
+	packages, err := listPackages("./...")
+	return slices.DeleteFunc(packages, isApart), err
 }
