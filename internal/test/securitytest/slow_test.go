@@ -266,10 +266,11 @@ func quota(t *testing.T, s *site, text string) (back func()) {
 
 func quotas(t *testing.T, s *site) {
 	const n = 100
+	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"awaited"}],"ttl_ms":600000}`).want(200)
 	for _, c := range []struct{ quota, path, body string }{
 		{`{"keys":%d}`, "/v1/leases", `{"claims":[{"key":"many:%d"}]}`},
 		{`{"leases":%d}`, "/v1/leases", `{"claims":[{"key":"much","mode":"shared"}],"agent":"%d"}`},
-		{`{"waiters":%d}`, "/v1/leases", `{"claims":[{"key":"large:1"}],"on_conflict":"wait","agent":"%d"}`},
+		{`{"waiters":%d}`, "/v1/leases", `{"claims":[{"key":"awaited"}],"on_conflict":"wait","agent":"%d"}`},
 		{`{"sessions":%d}`, "/v1/sessions", `{"agent":"%d"}`},
 		{`{"documents":%d}`, "/v1/commits", `{"writes":[{"key":"many-doc:%d","put":1}]}`},
 	} {
