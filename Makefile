@@ -91,7 +91,6 @@ format: ## Format all Go files.
 
 .PHONY: generate
 generate: ## Write the generated files anew.
-	proto/generate.sh
 	go run ./internal/gen
 	go -C web/build run .
 	go -C deploy run ./gen

@@ -10,9 +10,9 @@
 // and decode them (session_gen.go, model_gen.go, task_gen.go); the frames around the messages,
 // the primitives and the sizes are written by hand (frame.go, wire.go, size.go).
 //
-// sessionpb is the code that protoc makes of the same files (proto/generate.sh). Only tests
-// import it, as the oracle of this package's encoding: at a hundred thousand leases a second its
-// many small messages would cost more than the engine's decisions.
+// Tests compare the encoding with Google's codec, which reads the same files (google_test.go). The
+// product does not use that codec: at a hundred thousand leases a second its many small messages
+// would cost more than the engine's decisions.
 //
 // Large data (documents of up to 1 MiB) shares the stream with urgent operations; frame.go
 // describes how frames are cut so that neither hurts the other.

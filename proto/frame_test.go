@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	pb "google.golang.org/protobuf/proto"
-
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
 // random fills any of this package's structs. Slices get up to two elements, and
@@ -187,67 +184,6 @@ func randomServerFrame(r *rand.Rand) *ServerFrame {
 		}
 	}
 	return f
-}
-
-// This package's encoding and protoc's are the same: what one writes, the other
-// reads and writes again, and nothing is lost on the way.
-func TestClientFrameIsTheProtosMessage(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 150 {
-		f := randomClientFrame(r)
-		again := &ClientFrame{}
-		b := throughProtoc(t, f.AppendTo(nil), &sessionpb.ClientFrame{})
-		if err := again.Decode(b); err != nil {
-			t.Fatal(err)
-		}
-		clear(b) // nothing of it is kept
-		if !reflect.DeepEqual(f, again) {
-			t.Fatalf("sent     %+v\nreceived %+v", f, again)
-		}
-		for i := range f.Ops {
-			one := ClientFrame{Ops: f.Ops[i : i+1]}
-			if got, bound := len(one.AppendTo(nil)), f.Ops[i].Size(); got > bound {
-				t.Fatalf("Size said %d for %d bytes: %+v", bound, got, f.Ops[i])
-			}
-		}
-	}
-}
-
-func TestServerFrameIsTheProtosMessage(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 150 {
-		f := randomServerFrame(r)
-		again := &ServerFrame{}
-		b := throughProtoc(t, f.AppendTo(nil), &sessionpb.ServerFrame{})
-		if err := again.Decode(b); err != nil {
-			t.Fatal(err)
-		}
-		clear(b) // nothing of it is kept
-		if !reflect.DeepEqual(f, again) {
-			t.Fatalf("sent     %+v\nreceived %+v", f, again)
-		}
-	}
-}
-
-// throughProtoc reads b with the generated code, checks that it knew every field,
-// and writes it again.
-func throughProtoc(t *testing.T, b []byte, m pb.Message) []byte {
-	t.Helper()
-	if err := pb.Unmarshal(b, m); err != nil {
-		t.Fatal(err)
-	}
-	plain := pb.Clone(m)
-	if err := (pb.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, plain); err != nil {
-		t.Fatal(err)
-	}
-	if !pb.Equal(m, plain) {
-		t.Fatal("session.proto does not have every field that is written")
-	}
-	b, err := pb.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func TestUnknownFieldsAreSkipped(t *testing.T) {
@@ -561,34 +497,6 @@ func BenchmarkGrantFrame(b *testing.B) {
 	for b.Loop() {
 		buf = f.AppendTo(buf[:0])
 		if err := got.Decode(buf); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/256, "ns/operation")
-}
-
-// The same frame by protoc's code, which is the reason for another encoding.
-func BenchmarkGrantFrameByProtoc(b *testing.B) {
-	f := &ServerFrame{Epoch: 1}
-	for i := range 256 {
-		f.Replies = append(f.Replies, Reply{
-			Slot: 1, Seq: uint64(i + 1000), Outcome: Granted, Index: 1_000_000,
-			Lease: interlock.Lease{
-				ID: [16]byte{1}, Fence: 1_000_000, Claims: []interlock.Claim{{Key: "account:123456", Mode: interlock.Exclusive}},
-				Agent: "billing", Session: "brave-otter", Flow: "agent-17", TTL: 30 * time.Second, Grace: 5 * time.Second,
-				ExpiresIn: 30 * time.Second, State: interlock.Held,
-			},
-		})
-	}
-	buf := f.AppendTo(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		var got sessionpb.ServerFrame
-		if err := pb.Unmarshal(buf, &got); err != nil {
-			b.Fatal(err)
-		}
-		var err error
-		if buf, err = (pb.MarshalOptions{}).MarshalAppend(buf[:0], &got); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,17 +3,22 @@ package proto
 import (
 	"testing"
 
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/internal/test/protomessage"
 )
 
 func TestServiceIsTheProtos(t *testing.T) {
-	desc := &sessionpb.Sessions_ServiceDesc
-	if ServiceName != desc.ServiceName || StreamPath != sessionpb.Sessions_Stream_FullMethodName {
-		t.Errorf("the service is %s with %s, session.proto has %s with %s",
-			ServiceName, StreamPath, desc.ServiceName, sessionpb.Sessions_Stream_FullMethodName)
+	services := protomessage.File(t).Services()
+	if services.Len() != 1 || services.Get(0).Methods().Len() != 1 {
+		t.Fatalf("session.proto has %d services, want one with one method", services.Len())
 	}
-	if s := desc.Streams; len(s) != 1 || s[0].StreamName != StreamName || !s[0].ServerStreams || !s[0].ClientStreams ||
-		len(desc.Methods) > 0 {
-		t.Errorf("the service has %+v and %+v, want one stream in both directions", s, desc.Methods)
+	service, method := services.Get(0), services.Get(0).Methods().Get(0)
+	if ServiceName != string(service.FullName()) || StreamName != string(method.Name()) ||
+		StreamPath != "/"+ServiceName+"/"+StreamName {
+		t.Errorf("proto/service.go has %s with %s, session.proto has %s with %s",
+			ServiceName, StreamPath, service.FullName(), method.Name())
+	}
+	if !method.IsStreamingServer() || !method.IsStreamingClient() ||
+		method.Input().Name() != "ClientFrame" || method.Output().Name() != "ServerFrame" {
+		t.Errorf("session.proto has %v, want a stream of frames in both directions", method)
 	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need on a fresh Debian machine, and only what is missing:
-# Go, a C compiler (the race detector needs it), protoc (the generated files are checked), strace (it lets
+# Go, a C compiler (the race detector needs it), strace (it lets
 # the disk of the real server fail), iproute2 (a network is cut), systemd and rpm (they check the packages),
 # buildah (it builds the image), curl (an example uses it), prometheus (alerts and dashboard are asked there),
 # bubblewrap (it makes sandboxes), chromium (it opens the dashboard), tmux (it is the terminal of interlock top),
@@ -34,7 +34,6 @@ case $kind in
 tests | all)
     need curl curl
     need gcc gcc libc6-dev
-    need protoc protobuf-compiler
     need strace strace
     need ip iproute2
     need systemd-analyze systemd

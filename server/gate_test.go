@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/interlockdev/interlock/internal/test/protomessage"
 	"github.com/interlockdev/interlock/proto"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
 // gatedServer is a server with two doors that share a gate.
@@ -167,15 +167,11 @@ func TestGateFull(t *testing.T) {
 	}
 	defer client.Close()
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+g.secret)
-	stream, err := sessionpb.NewSessionsClient(client).Stream(ctx)
-	if err != nil {
+	stream := protomessage.Open(ctx, t, client)
+	if err := stream.SendMsg(protomessage.ClientFrame(t, `ops { slot: 1 seq: 1 open { agent: "py" } }`)); err != nil {
 		t.Fatal(err)
 	}
-	open := []*sessionpb.Op{{Slot: 1, Seq: 1, Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: "py"}}}}
-	if err := stream.Send(&sessionpb.ClientFrame{Ops: open}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil {
+	if err := stream.Recv(&struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := g.admitted(); n != 3 {

@@ -20,9 +20,9 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/test/protomessage"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/proto"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 	"github.com/interlockdev/interlock/server"
 	"github.com/interlockdev/interlock/shard"
 )
@@ -373,25 +373,22 @@ func TestOverloadHoldsTheStreamUp(t *testing.T) {
 func TestClientThatNeverReadsOverGRPC(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 100 * time.Millisecond, MaxStreams: 1})
 	stream, conn := d.overGRPC(nil)
-	frame := &sessionpb.ClientFrame{}
+	const op = `ops { seq: %d check_fence { key: "k" fence: 1 } }`
+	if err := stream.SendMsg(protomessage.ClientFrame(t, fmt.Sprintf(op, 1))); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Recv(&struct{}{}); err != nil { // the stream has been admitted
+		t.Fatal(err)
+	}
+	var ops strings.Builder
 	for i := range 1000 {
-		frame.Ops = append(
-			frame.Ops,
-			&sessionpb.Op{
-				Seq: uint64(i + 1), Body: &sessionpb.Op_CheckFence{CheckFence: &sessionpb.CheckFence{Key: "k", Fence: 1}},
-			},
-		)
+		fmt.Fprintf(&ops, op, i+1)
 	}
-	if err := stream.Send(&sessionpb.ClientFrame{Ops: frame.Ops[:1]}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil { // the stream has been admitted
-		t.Fatal(err)
-	}
+	frame := protomessage.ClientFrame(t, ops.String())
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		for stream.Send(frame) == nil {
+		for stream.SendMsg(frame) == nil {
 		}
 	}()
 	for { // until the server has room for another
@@ -403,7 +400,7 @@ func TestClientThatNeverReadsOverGRPC(t *testing.T) {
 		<-time.After(5 * time.Millisecond)
 	}
 	for {
-		if _, err := stream.Recv(); err != nil {
+		if err := stream.Recv(&struct{}{}); err != nil {
 			if code := strings.Join(stream.Trailer().Get("interlock-code"), ""); code != string(interlock.CodeOverloaded) {
 				t.Errorf("cut with %v and code %q", err, code)
 			}
@@ -463,9 +460,8 @@ func codeOfError(err error) interlock.Code {
 	return ""
 }
 
-// overGRPC opens a stream as a client in another language would, with the code
-// that protoc made.
-func (d *streamDoor) overGRPC(md metadata.MD) (sessionpb.Sessions_StreamClient, *grpc.ClientConn) {
+// overGRPC opens a stream as a client in another language would, from what session.proto declares.
+func (d *streamDoor) overGRPC(md metadata.MD) (*protomessage.Stream, *grpc.ClientConn) {
 	d.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -481,43 +477,49 @@ func (d *streamDoor) overGRPC(md metadata.MD) (sessionpb.Sessions_StreamClient, 
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { _ = conn.Close() })
-	stream, err := sessionpb.NewSessionsClient(conn).Stream(metadata.NewOutgoingContext(context.Background(), md))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return stream, conn
+	return protomessage.Open(metadata.NewOutgoingContext(context.Background(), md), d.t, conn), conn
 }
 
-func TestGeneratedClient(t *testing.T) {
+func TestForeignClient(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	stream, _ := d.overGRPC(metadata.Pairs("interlock-namespace", "acme"))
-	if err := stream.Send(&sessionpb.ClientFrame{
-		Ops: []*sessionpb.Op{{Slot: 1, Seq: 1, Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: "py"}}}},
-	}); err != nil {
+	if err := stream.SendMsg(protomessage.ClientFrame(t, `ops { slot: 1 seq: 1 open { agent: "py" } }`)); err != nil {
 		t.Fatal(err)
 	}
-	frame, err := stream.Recv()
-	if err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.GetAgent() != "py" || frame.Epoch == 0 {
-		t.Fatalf("got %v, %v", frame, err)
+	var frame struct {
+		Epoch   uint64 `json:",string"`
+		Replies []struct {
+			Session struct{ Agent string }
+			Lease   struct {
+				ID      []byte
+				Fence   uint64 `json:",string"`
+				Purpose string
+				Claims  []struct{ Mode string }
+				Grace   int64 `json:",string"`
+			}
+		}
 	}
-	if err := stream.Send(&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Slot: 1, Seq: 2, Body: &sessionpb.Op_Acquire{Acquire: &sessionpb.Acquire{
-		Claims: []*sessionpb.Claim{{Key: "k"}}, Purpose: "from elsewhere", Grace: -1,
-	}}}}}); err != nil {
+	err := stream.Recv(&frame)
+	if err != nil || len(frame.Replies) != 1 || frame.Replies[0].Session.Agent != "py" || frame.Epoch == 0 {
+		t.Fatalf("got %+v, %v", frame, err)
+	}
+	if err := stream.SendMsg(protomessage.ClientFrame(t, `ops {
+		slot: 1 seq: 2 acquire { claims { key: "k" } purpose: "from elsewhere" grace: -1 }
+	}`)); err != nil {
 		t.Fatal(err)
 	}
-	frame, err = stream.Recv()
-	if err != nil {
+	if err := stream.Recv(&frame); err != nil {
 		t.Fatal(err)
 	}
-	lease := frame.Replies[0].GetLease()
-	if lease.GetFence() == 0 || lease.Purpose != "from elsewhere" ||
-		lease.Claims[0].Mode != sessionpb.Mode_MODE_EXCLUSIVE || len(lease.Id) != 16 || lease.Grace != 0 {
-		t.Errorf("got %v", lease)
+	lease := frame.Replies[0].Lease
+	if lease.Fence == 0 || lease.Purpose != "from elsewhere" || len(lease.Claims) != 1 ||
+		lease.Claims[0].Mode != "MODE_EXCLUSIVE" || len(lease.ID) != 16 || lease.Grace != 0 {
+		t.Errorf("got %+v", lease)
 	}
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream.Recv(); err != io.EOF {
+	if err := stream.Recv(&frame); err != io.EOF {
 		t.Errorf("the end was %v", err)
 	}
 }
@@ -525,25 +527,25 @@ func TestGeneratedClient(t *testing.T) {
 func TestBadFramesEndTheStream(t *testing.T) {
 	d := newStreamDoor(t, server.StreamConfig{})
 	for name, bad := range map[string]struct {
-		frame *sessionpb.ClientFrame
+		frame string
 		md    metadata.MD
 		code  interlock.Code
 		grpc  grpccodes.Code
 	}{
-		"too large": {&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Seq: 1, Body: &sessionpb.Op_Heartbeat{
-			Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)},
-		}}}}, nil, interlock.CodeBodyTooLarge, grpccodes.InvalidArgument},
-		"an id that is none": {&sessionpb.ClientFrame{Ops: []*sessionpb.Op{{Seq: 1, Body: &sessionpb.Op_Poll{
-			Poll: &sessionpb.Poll{Ticket: []byte("short")},
-		}}}}, nil, interlock.CodeInvalidRequest, grpccodes.InvalidArgument},
+		"too large": {
+			`ops { seq: 1 heartbeat { progress: "` + strings.Repeat("x", proto.MaxFrameBytes) + `" } }`, nil,
+			interlock.CodeBodyTooLarge, grpccodes.InvalidArgument,
+		},
+		"an id that is none": {
+			`ops { seq: 1 poll { ticket: "short" } }`, nil, interlock.CodeInvalidRequest, grpccodes.InvalidArgument,
+		},
 		"a bad namespace": {
-			&sessionpb.ClientFrame{}, metadata.Pairs("interlock-namespace", "a b"), interlock.CodeInvalidNamespace,
-			grpccodes.InvalidArgument,
+			"", metadata.Pairs("interlock-namespace", "a b"), interlock.CodeInvalidNamespace, grpccodes.InvalidArgument,
 		},
 	} {
 		stream, _ := d.overGRPC(bad.md)
-		_ = stream.Send(bad.frame)
-		_, err := stream.Recv()
+		_ = stream.SendMsg(protomessage.ClientFrame(t, bad.frame))
+		err := stream.Recv(&struct{}{})
 		if status.Code(err) != bad.grpc || strings.Join(stream.Trailer().Get("interlock-code"), "") != string(bad.code) {
 			t.Errorf("%s: got %v with trailer %v", name, err, stream.Trailer())
 		}

@@ -92,7 +92,6 @@ var table = []rule{
 	{folder: "webhook", local: []string{".", "engine", "shard", "internal/invisible", "internal/prose"}},
 	{folder: "sim/seeded"},
 	{folder: "proto", local: []string{"."}, remote: []string{"google.golang.org/grpc"}},
-	{folder: "proto/sessionpb", remote: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, tests: true},
 	{
 		folder: "server",
 		local: []string{
@@ -428,7 +427,10 @@ var table = []rule{
 	},
 	{folder: "internal/endpoint"},
 	{folder: "internal/filelock", remote: []string{"golang.org/x/sys/unix", "golang.org/x/sys/windows"}},
-	{folder: "internal/gen", local: []string{".", "internal/problem"}},
+	{
+		folder: "internal/gen", local: []string{".", "internal/problem"},
+		remote: []string{"github.com/bufbuild/protocompile", "google.golang.org/protobuf"},
+	},
 	{folder: "internal/git"},
 	{folder: "internal/histogram"},
 	{folder: "internal/home"},
@@ -475,6 +477,11 @@ var table = []rule{
 	{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
+	},
+	{
+		folder: "internal/test/protomessage", local: []string{"internal/test/tools"},
+		remote: []string{"github.com/bufbuild/protocompile", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		tests:  true,
 	},
 	{folder: "internal/test/redisserver", local: []string{"internal/launch", "internal/test"}, tests: true},
 	{

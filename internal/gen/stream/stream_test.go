@@ -10,11 +10,9 @@ import (
 )
 
 func TestSchema(t *testing.T) {
-	s := &schema{messages: map[string]*message{}, enums: map[string]*enum{}}
-	if err := s.parse("a.proto", `// A comment.
+	s, err := schemaOf(`// A comment.
 syntax = "proto3";
 package a.v1;
-import "b.proto";
 option go_package = "x;y"; /* another */
 
 service S {
@@ -38,7 +36,8 @@ enum E {
   E_NONE = 0;
   E_BELOW = -1;
 }
-`); err != nil {
+`)
+	if err != nil {
 		t.Fatal(err)
 	}
 	m := s.messages["M"]
@@ -51,7 +50,7 @@ enum E {
 			t.Fatalf("the fields are %+v, want %+v", m.fields, want)
 		}
 	}
-	if len(m.oneof) != 2 || m.oneof[1].name != "second" || m.oneof[1].number != 6 {
+	if len(m.oneof) != 2 || m.oneof[1].name != "second" || m.oneof[1].number != 6 || m.oneof[1].kind != "N" {
 		t.Errorf("the oneof is %+v", m.oneof)
 	}
 	if got := s.enums["E"]; got == nil || !slices.Equal(got.numbers, []int64{0, -1}) {
@@ -61,22 +60,23 @@ enum E {
 
 func TestSchemaRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"message M { string a = 1 }":                         "want ';'",
-		"message M { string a = 256; }":                      "above 255",
-		"message M { message N {} }":                         `want '='`,
-		"message M { oneof a { A a = 1; } oneof b {} }":      "two oneofs",
-		"message M {} message M {}":                          "declared twice",
-		"struct M {}":                                        `unexpected "struct"`,
-		"service S { rpc":                                    "no end",
-		"message M { string a = \"x\"; }":                    "want a number",
-		"message M { string a = 1; ":                         "want a name",
-		"message M {\n  string a = 1;\n  string b = two;\n}": "a.proto:3:",
+		"message M { string a = 256; }":                           "p/a.proto: message M: field a has the number 256",
+		"message M { message N {} }":                              "nested type",
+		"message M { map<string, string> a = 1; }":                "nested type or a map",
+		"message M { oneof a { M b = 1; } oneof c { M d = 2; } }": "two oneofs",
+		"message M {} message M {}":                               "p/a.proto:1:",
+		"message M { A a = 1; }":                                  "unknown type A",
+		"message M {\n  string a = 1;\n  string b = 1;\n}":        "p/a.proto:3:",
+		"message M { string a = 1; ":                              "syntax error",
 	} {
-		s := &schema{messages: map[string]*message{}, enums: map[string]*enum{}}
-		if err := s.parse("a.proto", text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := schemaOf(`syntax = "proto3"; ` + text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
+}
+
+func schemaOf(text string) (*schema, error) {
+	return readSchema((&source.Tree{}).With(map[string]string{"p/a.proto": text}), "p", "a.proto")
 }
 
 // TestEmitRefuses changes the real sources, one at a time, so that message and struct differ.
@@ -136,14 +136,14 @@ func TestNewField(t *testing.T) {
 	)
 	maps.Copy(
 		changed,
-		change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 20;\n"),
+		change(t, tree, "proto/session.proto", "  bool documents = 19;\n", "  bool documents = 19;\n  bool urgent = 90;\n"),
 	)
 	files, err := Emit(tree.With(changed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"b = appendBool(b, 20, x.Urgent)", "case 20<<3 | wireVarint:\n\t\t\tx.Urgent = f.v != 0",
+		"b = appendBool(b, 90, x.Urgent)", "case 90<<3 | wireVarint:\n\t\t\tx.Urgent = f.v != 0",
 	} {
 		if !strings.Contains(string(files["proto/session_gen.go"]), want) {
 			t.Errorf("proto/session_gen.go lacks %s", want)

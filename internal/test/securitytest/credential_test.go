@@ -280,8 +280,8 @@ func notOperators(t *testing.T, s *site) {
 	for i, op := range operatorOps() {
 		op.Seq = uint64(i + 1)
 		l.send(op)
-		if got := l.reply(op.Seq); got.Code != string(interlock.CodeForbidden) {
-			t.Errorf("%T over the stream: %q %s", op.Body, got.Code, got.Message)
+		if got := l.reply(op.Seq); got.Code != interlock.CodeForbidden {
+			t.Errorf("operation %d over the stream: %q %s", op.Kind, got.Code, got.Message)
 		}
 	}
 	if after := s.index(t); after != before {

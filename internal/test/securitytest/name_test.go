@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock"
 )
 
 var nameAttacks = []attack{
@@ -69,9 +69,7 @@ func spellings(t *testing.T, s *site) {
 			}
 		}
 		seq := uint64(i + 2)
-		l.send(&sessionpb.Op{
-			Slot: 1, Seq: seq, Body: &sessionpb.Op_Acquire{Acquire: &sessionpb.Acquire{Claims: []*sessionpb.Claim{{Key: key}}}},
-		})
+		l.send(acquireOp(1, seq, interlock.LeaseRequest{Claims: []interlock.Claim{{Key: interlock.Key(key)}}}))
 		if got := l.reply(seq); got.Code != "invalid_key" {
 			t.Errorf("%q on the stream: %v %s %s", key, got.Outcome, got.Code, got.Message)
 		}

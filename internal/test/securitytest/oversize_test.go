@@ -15,7 +15,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
-	"github.com/interlockdev/interlock/proto/sessionpb"
 )
 
 var oversizeAttacks = []attack{
@@ -250,20 +249,20 @@ func largeTexts(t *testing.T, s *site) {
 	l := s.agentStream(t, rival)
 	l.send(openOp(1, "large"))
 	l.reply(1)
-	for i, c := range []*sessionpb.Acquire{
-		{Claims: []*sessionpb.Claim{{Key: x(513)}}},
-		{Claims: []*sessionpb.Claim{{Key: "k"}}, Purpose: x(513)},
-		{Claims: []*sessionpb.Claim{{Key: "k"}}, Flow: x(129)},
-		{Claims: make([]*sessionpb.Claim, 65)},
+	for i, c := range []interlock.LeaseRequest{
+		{Claims: []interlock.Claim{{Key: interlock.Key(x(513))}}},
+		{Claims: []interlock.Claim{{Key: "k"}}, Purpose: x(513)},
+		{Claims: []interlock.Claim{{Key: "k"}}, Flow: x(129)},
+		{Claims: make([]interlock.Claim, 65)},
 		{},
 	} {
 		for j := range c.Claims {
-			if c.Claims[j] == nil {
-				c.Claims[j] = &sessionpb.Claim{Key: fmt.Sprint("k", j)}
+			if c.Claims[j].Key == "" {
+				c.Claims[j].Key = interlock.Key(fmt.Sprint("k", j))
 			}
 		}
 		seq := uint64(i + 2)
-		l.send(&sessionpb.Op{Slot: 1, Seq: seq, Body: &sessionpb.Op_Acquire{Acquire: c}})
+		l.send(acquireOp(1, seq, c))
 		if got := l.reply(seq); got.Code == "" {
 			t.Errorf("acquire %d on the stream: %v", i, got)
 		}
@@ -375,24 +374,18 @@ func largeFrames(t *testing.T, s *site) {
 	other.send(openOp(1, "bystander"))
 	other.reply(1)
 	l := s.agentStream(t, rival)
-	l.send(&sessionpb.Op{
-		Seq:  1,
-		Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", proto.MaxFrameBytes)}},
-	})
+	l.send(proto.Op{Kind: proto.OpHeartbeat, Seq: 1, Progress: strings.Repeat("x", proto.MaxFrameBytes)})
 	if code := l.ends(); code != interlock.CodeBodyTooLarge {
 		t.Errorf("a large frame ends the stream with %q", code)
 	}
 	huge := s.agentStream(t, rival)
-	huge.send(&sessionpb.Op{
-		Seq:  1,
-		Body: &sessionpb.Op_Heartbeat{Heartbeat: &sessionpb.Heartbeat{Progress: strings.Repeat("x", 3*proto.MaxFrameBytes)}},
-	})
+	huge.send(proto.Op{Kind: proto.OpHeartbeat, Seq: 1, Progress: strings.Repeat("x", 3*proto.MaxFrameBytes)})
 	huge.ends()
 	ctx := metadata.NewOutgoingContext(
 		t.Context(), metadata.Pairs("authorization", "Bearer "+s.secrets[rival], "x-large", strings.Repeat("x", 100<<10)),
 	)
-	if stream, err := sessionpb.NewSessionsClient(s.dial(t)).Stream(ctx); err == nil {
-		if _, err := stream.Recv(); err == nil {
+	if stream, err := s.newStream(t, ctx); err == nil {
+		if err := stream.RecvMsg(&proto.ServerFrame{}); err == nil {
 			t.Error("metadata of 100 KB is taken")
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/internal/test/protomessage"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -181,7 +181,7 @@ func (s *site) tryCalls(t *testing.T, rows []rightsRow, callers []caller) {
 }
 
 func (s *site) tryStream(t *testing.T, rows []rightsRow, callers []caller) {
-	body := (&sessionpb.Op{}).ProtoReflect().Descriptor().Oneofs().ByName("body")
+	body := protomessage.File(t).Messages().ByName("Op").Oneofs().ByName("body")
 	if body == nil || body.Fields().Len() < 40 {
 		t.Fatal("the session stream has hardly any operation")
 	}
@@ -205,35 +205,36 @@ func (s *site) tryStream(t *testing.T, rows []rightsRow, callers []caller) {
 				continue
 			}
 			l := s.stream(t, "authorization", "Bearer "+c.secret)
-			l.send(emptyOp(field))
+			_ = l.stream.SendMsg(emptyOp(t, field))
 			c.check(t, name, row, l.code(1))
 		}
 	}
 }
 
-// emptyOp returns an operation with nothing in it, but for the queue of a pull.
-func emptyOp(field protoreflect.FieldDescriptor) *sessionpb.Op {
-	op := &sessionpb.Op{Seq: 1}
-	m := op.ProtoReflect()
-	inner := m.NewField(field)
+// emptyOp returns a frame with an operation that has nothing in it, but for the queue of a pull.
+func emptyOp(t *testing.T, field protoreflect.FieldDescriptor) protoreflect.ProtoMessage {
+	t.Helper()
+	frame := protomessage.ClientFrame(t, "ops { seq: 1 }")
+	op := frame.Get(frame.Descriptor().Fields().ByName("ops")).List().Get(0).Message()
+	inner := op.NewField(field)
 	if queue := field.Message().Fields().ByName("queue"); queue != nil && queue.Kind() == protoreflect.StringKind {
 		inner.Message().Set(queue, protoreflect.ValueOfString("g-queue"))
 	}
-	m.Set(field, inner)
-	return op
+	op.Set(field, inner)
+	return frame
 }
 
 // code returns the code of the answer to an operation, or that with which the stream ends.
 func (l *link) code(seq uint64) string {
 	l.t.Helper()
 	for {
-		frame, err := l.stream.Recv()
+		frame, err := l.receive()
 		if err != nil {
 			return strings.Join(l.stream.Trailer().Get("interlock-code"), " ")
 		}
 		for _, r := range frame.Replies {
 			if r.Seq == seq {
-				return r.Code
+				return string(r.Code)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/proto"
 )
 
 var slowAttacks = []attack{
@@ -212,20 +212,17 @@ func neverReading(t *testing.T, s *site) {
 
 func deafStream(t *testing.T, s *site) {
 	before := s.memory(t)
-	frame := &sessionpb.ClientFrame{}
+	frame := &proto.ClientFrame{}
 	for i := range 500 {
-		frame.Ops = append(
-			frame.Ops,
-			&sessionpb.Op{
-				Seq:  uint64(i + 1),
-				Body: &sessionpb.Op_ReadState{ReadState: &sessionpb.ReadState{Keys: []string{"big:0"}, Bodies: true}},
-			},
-		)
+		frame.Ops = append(frame.Ops, proto.Op{
+			Kind: proto.OpReadState, Seq: uint64(i + 1), Bodies: true,
+			State: &proto.StateQuery{Keys: []interlock.Key{"big:0"}},
+		})
 	}
 	for range 4 {
 		l := s.agentStream(t, rival)
 		go func() {
-			for l.stream.Send(frame) == nil {
+			for l.stream.SendMsg(frame) == nil {
 			}
 		}()
 	}

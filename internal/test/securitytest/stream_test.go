@@ -13,18 +13,41 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	pb "google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/proto"
 )
 
 // link is a session stream without the client, for operations that it would not send.
 type link struct {
 	t       *testing.T
 	s       *site
-	stream  grpc.BidiStreamingClient[sessionpb.ClientFrame, sessionpb.ServerFrame]
-	replies []*sessionpb.Reply
+	stream  grpc.ClientStream
+	replies []proto.Reply
+}
+
+// tap is the codec of a link, which notes what the server said. It also carries messages of session.proto, for
+// operations that proto.Op cannot express.
+type tap struct {
+	proto.Codec
+	said *transcript
+}
+
+func (c tap) Marshal(v any) (mem.BufferSlice, error) {
+	if m, ok := v.(protoreflect.ProtoMessage); ok {
+		b, err := pb.Marshal(m)
+		return mem.BufferSlice{mem.SliceBuffer(b)}, err
+	}
+	return c.Codec.Marshal(v)
+}
+
+func (c tap) Unmarshal(data mem.BufferSlice, v any) error {
+	_, _ = c.said.Write(append(data.Materialize(), '\n'))
+	return c.Codec.Unmarshal(data, v)
 }
 
 // dial opens a connection to the gRPC door.
@@ -45,11 +68,17 @@ func (s *site) stream(t *testing.T, md ...string) *link {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	stream, err := sessionpb.NewSessionsClient(s.dial(t)).Stream(metadata.NewOutgoingContext(ctx, metadata.Pairs(md...)))
+	stream, err := s.newStream(t, metadata.NewOutgoingContext(ctx, metadata.Pairs(md...)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &link{t: t, s: s, stream: stream}
+}
+
+func (s *site) newStream(t *testing.T, ctx context.Context) (grpc.ClientStream, error) {
+	t.Helper()
+	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	return s.dial(t).NewStream(ctx, desc, proto.StreamPath, grpc.ForceCodecV2(tap{said: s.said}))
 }
 
 func (s *site) agentStream(t *testing.T, tenant string) *link {
@@ -58,12 +87,18 @@ func (s *site) agentStream(t *testing.T, tenant string) *link {
 }
 
 // send sends operations; the reader finds out that the stream has ended.
-func (l *link) send(ops ...*sessionpb.Op) {
-	_ = l.stream.Send(&sessionpb.ClientFrame{Ops: ops})
+func (l *link) send(ops ...proto.Op) {
+	_ = l.stream.SendMsg(&proto.ClientFrame{Ops: ops})
+}
+
+func (l *link) receive() (proto.ServerFrame, error) {
+	var frame proto.ServerFrame
+	err := l.stream.RecvMsg(&frame)
+	return frame, err
 }
 
 // reply waits for the answer to a number.
-func (l *link) reply(seq uint64) *sessionpb.Reply {
+func (l *link) reply(seq uint64) proto.Reply {
 	l.t.Helper()
 	for {
 		for i, r := range l.replies {
@@ -72,11 +107,10 @@ func (l *link) reply(seq uint64) *sessionpb.Reply {
 				return r
 			}
 		}
-		frame, err := l.stream.Recv()
+		frame, err := l.receive()
 		if err != nil {
 			l.t.Fatalf("the stream ended with %v, %v", err, l.stream.Trailer())
 		}
-		_, _ = io.WriteString(l.s.said, frame.String()+"\n")
 		l.replies = append(l.replies, frame.Replies...)
 	}
 }
@@ -85,7 +119,7 @@ func (l *link) reply(seq uint64) *sessionpb.Reply {
 func (l *link) ends() interlock.Code {
 	l.t.Helper()
 	for {
-		if _, err := l.stream.Recv(); err != nil {
+		if _, err := l.receive(); err != nil {
 			if errors.Is(l.stream.Context().Err(), context.DeadlineExceeded) {
 				l.t.Error("the stream does not end")
 			}
@@ -95,12 +129,18 @@ func (l *link) ends() interlock.Code {
 	}
 }
 
-func openOp(slot uint32, agent string) *sessionpb.Op {
-	return &sessionpb.Op{Slot: slot, Seq: uint64(slot), Body: &sessionpb.Op_Open{Open: &sessionpb.Open{Agent: agent}}}
+func openOp(slot uint32, agent string) proto.Op {
+	return proto.Op{Kind: proto.OpOpen, Slot: slot, Seq: uint64(slot), Agent: agent}
 }
 
-// idOf is the bytes of an id.
-func idOf(id string) []byte {
+func acquireOp(slot uint32, seq uint64, request interlock.LeaseRequest) proto.Op {
+	return proto.Op{Kind: proto.OpAcquire, Slot: slot, Seq: seq, LeaseRequest: request}
+}
+
+func idOf(id string) [16]byte { return [16]byte(bytesOf(id)) }
+
+// bytesOf returns the bytes of an id or a digest.
+func bytesOf(id string) []byte {
 	_, digits, ok := strings.Cut(id, "_")
 	if !ok {
 		digits = id
@@ -109,18 +149,14 @@ func idOf(id string) []byte {
 	return b
 }
 
-func operatorOps() []*sessionpb.Op {
-	return []*sessionpb.Op{
-		{
-			Body: &sessionpb.Op_SetPattern{
-				SetPattern: &sessionpb.SetPattern{Pattern: &sessionpb.Pattern{Name: "eve", Shape: "eve:{id}"}},
-			},
-		},
-		{Body: &sessionpb.Op_DropPattern{DropPattern: &sessionpb.DropPattern{Name: "eve"}}},
-		{Body: &sessionpb.Op_RevertPattern{RevertPattern: &sessionpb.RevertPattern{Name: "eve"}}},
-		{Body: &sessionpb.Op_Configure{Configure: &sessionpb.Configure{Settings: &sessionpb.Settings{NearMisses: true}}}},
-		{Body: &sessionpb.Op_SetQueue{SetQueue: &sessionpb.SetQueue{}}},
-		{Body: &sessionpb.Op_DropQueue{DropQueue: &sessionpb.DropQueue{Name: "eve"}}},
+func operatorOps() []proto.Op {
+	return []proto.Op{
+		{Kind: proto.OpSetPattern, Pattern: &interlock.Pattern{Name: "eve", Shape: "eve:{id}"}},
+		{Kind: proto.OpDropPattern, Name: "eve"},
+		{Kind: proto.OpRevertPattern, Name: "eve"},
+		{Kind: proto.OpConfigure, Settings: &interlock.Settings{NearMisses: true}},
+		{Kind: proto.OpSetQueue},
+		{Kind: proto.OpDropQueue, Name: "eve"},
 	}
 }
 

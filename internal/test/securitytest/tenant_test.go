@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock/proto"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -290,58 +290,47 @@ func crossOnStream(t *testing.T, s *site) {
 	theirs, never := s.worlds(t)
 	before := s.view(t)
 	l := s.agentStream(t, rival)
-	ops := func(w things) []*sessionpb.Op {
-		return []*sessionpb.Op{
+	ops := func(w things) []proto.Op {
+		return []proto.Op{
 			{
-				Slot: uint32(len(w["session"])) + uint32(w["session"][2]),
-				Body: &sessionpb.Op_Attach{Attach: &sessionpb.Attach{Session: idOf(w["session"])}},
+				Kind: proto.OpAttach, Slot: uint32(len(w["session"])) + uint32(w["session"][2]),
+				ID: idOf(w["session"]),
 			},
-			{Body: &sessionpb.Op_GetLease{GetLease: &sessionpb.GetLease{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_Renew{Renew: &sessionpb.Renew{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_Release{Release: &sessionpb.Release{Lease: idOf(w["lease"])}}},
+			{Kind: proto.OpGetLease, ID: idOf(w["lease"])},
+			{Kind: proto.OpRenew, ID: idOf(w["lease"])},
+			{Kind: proto.OpRelease, ID: idOf(w["lease"])},
 			{
-				Body: &sessionpb.Op_Convert{
-					Convert: &sessionpb.Convert{Lease: idOf(w["lease"]), Claims: []*sessionpb.Claim{{Key: "g:1"}}},
-				},
+				Kind: proto.OpConvert, ID: idOf(w["lease"]),
+				LeaseRequest: interlock.LeaseRequest{Claims: []interlock.Claim{{Key: "g:1"}}},
 			},
-			{Body: &sessionpb.Op_Park{Park: &sessionpb.Park{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_Resume{Resume: &sessionpb.Resume{Lease: idOf(w["parked"])}}},
-			{Body: &sessionpb.Op_Arrive{Arrive: &sessionpb.Arrive{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_Poll{Poll: &sessionpb.Poll{Ticket: idOf(w["ticket"])}}},
-			{Body: &sessionpb.Op_Leave{Leave: &sessionpb.Leave{Ticket: idOf(w["ticket"])}}},
+			{Kind: proto.OpPark, ID: idOf(w["lease"])},
+			{Kind: proto.OpResume, ID: idOf(w["parked"])},
+			{Kind: proto.OpArrive, ID: idOf(w["lease"])},
+			{Kind: proto.OpPoll, ID: idOf(w["ticket"])},
+			{Kind: proto.OpLeave, ID: idOf(w["ticket"])},
+			{Kind: proto.OpCommit, Commit: &interlock.CommitRequest{
+				Leases: []interlock.LeaseID{idOf(w["lease"])},
+				Writes: []interlock.Write{{Key: "g:1", Op: interlock.Put, Body: []byte("1")}},
+			}},
+			{Kind: proto.OpSettleEffect, ID: idOf(w["effect"]), Effect: &proto.EffectOp{}},
+			{Kind: proto.OpGetEffect, Effect: &proto.EffectOp{Digest: [32]byte(bytesOf(w["digest"]))}},
+			{Kind: proto.OpAckTask, ID: idOf(w["lease"]), Task: &proto.TaskOp{}},
+			{Kind: proto.OpNackTask, ID: idOf(w["lease"]), Task: &proto.TaskOp{}},
 			{
-				Body: &sessionpb.Op_Commit{
-					Commit: &sessionpb.Commit{
-						Leases: [][]byte{idOf(w["lease"])},
-						Writes: []*sessionpb.Write{{Key: "g:1", Op: sessionpb.WriteOp_WRITE_OP_PUT, Body: []byte("1")}},
-					},
-				},
-			},
-			{Body: &sessionpb.Op_SettleEffect{SettleEffect: &sessionpb.SettleEffect{Id: idOf(w["effect"])}}},
-			{Body: &sessionpb.Op_GetEffect{GetEffect: &sessionpb.GetEffect{Digest: idOf(w["digest"])}}},
-			{Body: &sessionpb.Op_AckTask{AckTask: &sessionpb.AckTask{Lease: idOf(w["lease"])}}},
-			{Body: &sessionpb.Op_NackTask{NackTask: &sessionpb.NackTask{Lease: idOf(w["lease"])}}},
-			{
-				Body: &sessionpb.Op_AskHuman{
-					AskHuman: &sessionpb.AskHuman{Lease: idOf(w["lease"]), Question: &sessionpb.Question{Text: "may I?"}},
-				},
+				Kind: proto.OpAskHuman, ID: idOf(w["lease"]),
+				Task: &proto.TaskOp{Question: &interlock.Question{Text: "may I?"}},
 			},
 			{
-				Body: &sessionpb.Op_AnswerTask{
-					AnswerTask: &sessionpb.AnswerTask{Task: idOf(w["task"]), Verdict: sessionpb.Verdict_VERDICT_DENIED, By: "eve"},
-				},
+				Kind: proto.OpAnswerTask, ID: idOf(w["task"]),
+				Task: &proto.TaskOp{Verdict: interlock.Denied, By: "eve"},
 			},
-			{
-				Body: &sessionpb.Op_ChangeTask{
-					ChangeTask: &sessionpb.ChangeTask{Task: idOf(w["task"]), Change: sessionpb.TaskChange_TASK_CHANGE_CANCEL},
-				},
-			},
-			{Body: &sessionpb.Op_FollowTask{FollowTask: &sessionpb.FollowTask{Task: idOf(w["task"])}}},
-			{Body: &sessionpb.Op_GetTask{GetTask: &sessionpb.GetTask{Task: idOf(w["task"])}}},
+			{Kind: proto.OpChangeTask, ID: idOf(w["task"]), Task: &proto.TaskOp{Change: proto.CancelTask}},
+			{Kind: proto.OpFollowTask, ID: idOf(w["task"]), Task: &proto.TaskOp{}},
+			{Kind: proto.OpGetTask, ID: idOf(w["task"])},
 		}
 	}
 	seq := uint64(0)
-	ask := func(op *sessionpb.Op) string {
+	ask := func(op proto.Op) string {
 		seq++
 		op.Seq = seq
 		l.send(op)
@@ -352,10 +341,10 @@ func crossOnStream(t *testing.T, s *site) {
 	for i, op := range ops(theirs) {
 		none, got := ask(nevers[i]), ask(op)
 		if got != none {
-			t.Errorf("%T: %s of another tenant's, and %s of what never was", op.Body, got, none)
+			t.Errorf("operation %d: %s of another tenant's, and %s of what never was", op.Kind, got, none)
 		}
 		if !strings.Contains(got, "unknown_") && !strings.Contains(got, "not_found") {
-			t.Errorf("%T: %s", op.Body, got)
+			t.Errorf("operation %d: %s", op.Kind, got)
 		}
 	}
 	if after := s.view(t); after != before {

@@ -10,7 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/interlockdev/interlock/proto/sessionpb"
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/proto"
 )
 
 var textAttacks = []attack{
@@ -189,11 +190,11 @@ func textOnStream(t *testing.T, s *site) {
 	l := s.agentStream(t, rival)
 	l.send(openOp(1, "reader"))
 	l.reply(1)
-	ops := []*sessionpb.Op{
-		{Slot: 1, Body: &sessionpb.Op_Acquire{Acquire: &sessionpb.Acquire{Claims: []*sessionpb.Claim{{Key: key}}}}},
-		{Body: &sessionpb.Op_ReadHistory{ReadHistory: &sessionpb.ReadHistory{Key: key}}},
-		{Body: &sessionpb.Op_ListTasks{ListTasks: &sessionpb.ListTasks{}}},
-		{Body: &sessionpb.Op_ListEffects{ListEffects: &sessionpb.ListEffects{}}},
+	ops := []proto.Op{
+		acquireOp(1, 0, interlock.LeaseRequest{Claims: []interlock.Claim{{Key: interlock.Key(key)}}}),
+		{Kind: proto.OpReadHistory, Key: interlock.Key(key)},
+		{Kind: proto.OpListTasks, Task: &proto.TaskOp{}},
+		{Kind: proto.OpListEffects, Effect: &proto.EffectOp{}},
 	}
 	told := 0
 	for i, op := range ops {
@@ -204,7 +205,7 @@ func textOnStream(t *testing.T, s *site) {
 			t.Fatal(err)
 		}
 		told += bytes.Count(text, []byte("eve"))
-		unharmful(t, fmt.Sprintf("%T", op.Body), string(text))
+		unharmful(t, fmt.Sprintf("operation %d", op.Kind), string(text))
 	}
 	if told < 4 {
 		t.Errorf("the attacker stands in the answers only %d times", told)
@@ -322,12 +323,12 @@ func forgedHeaders(t *testing.T, s *site) {
 		}
 	}
 	l := s.agentStream(t, rival)
-	l.send(openOp(1, "typist"), &sessionpb.Op{Slot: 1, Seq: 2, Body: &sessionpb.Op_Commit{Commit: &sessionpb.Commit{Writes: []*sessionpb.Write{
-		{
-			Key: "forged:kind", Op: sessionpb.WriteOp_WRITE_OP_PUT, ContentType: "text/html\r\nX-Forged: y",
-			Body: []byte("<script>"),
-		},
-	}}}})
+	l.send(openOp(1, "typist"), proto.Op{
+		Kind: proto.OpCommit, Slot: 1, Seq: 2,
+		Commit: &interlock.CommitRequest{Writes: []interlock.Write{{
+			Key: "forged:kind", Op: interlock.Put, ContentType: "text/html\r\nX-Forged: y", Body: []byte("<script>"),
+		}}},
+	})
 	l.reply(2)
 	if back := s.agent(t, rival, "GET", "/v1/state/forged:kind", ""); back.header.Get("X-Forged") != "" {
 		t.Errorf("it comes back as %v", back.header)

@@ -30,7 +30,6 @@ var table = []suite{
 	{
 		name: "fresh", about: "generated files against their sources", load: 1, long: true,
 		jobs: programs(
-			program("proto/check.sh", "proto/check.sh"),
 			program("gen", "go", "run", "./internal/gen", "-check"),
 			program("web/build", "go", "-C", "web/build", "run", ".", "-check"),
 			program("deploy/gen", "go", "-C", "deploy", "run", "./gen", "-check"),
