@@ -76,6 +76,9 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
 }
 
+// File returns the name of the file that declares a struct, below the root.
+func (t *Tree) File(s *Struct) string { return t.fset.Position(s.Type.Obj().Pos()).Filename }
+
 // Package is one package of the module, without its function bodies and its generated files.
 type Package struct {
 	Folder string // below the root; "." for the package of the root

@@ -119,8 +119,8 @@ func (p *plan) match(c *codec) *codec {
 		steps := p.lookup(c.goType, goPath)
 		if steps == nil {
 			p.failf(
-				"%s: field %s of message %s has no field %s in %s", c.message.file.name, f.name, c.message.name, goPath,
-				c.goType.Name,
+				"%s: field %s of message %s has no field %s in %s: add it in %s", c.message.file.name, f.name,
+				c.message.name, goPath, c.goType.Name, p.tree.File(c.goType),
 			)
 			continue
 		}
@@ -233,7 +233,10 @@ func (p *plan) covered(s *source.Struct, codecs ...*codec) {
 			case unsent[name] != "":
 				p.used["unsent "+name] = true
 			default:
-				p.failf("%s.%s: message %s has no such field, and table.go does not say why", s.Name, at, messageName)
+				p.failf(
+					"%s.%s: message %s has no such field: add it in %s, or name it in internal/gen/stream/table.go",
+					s.Name, at, messageName, p.schema.messages[messageName].file.name,
+				)
 			}
 		}
 	}

@@ -85,11 +85,11 @@ func TestEmitRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ file, was, is, want string }{
 		"a field of a message without a struct field": {
 			"proto/model.proto", "int64 eta = 4;", "int64 eta = 4;\n  bool sure = 5;",
-			"field sure of message Ticket has no field Sure in Ticket",
+			"field sure of message Ticket has no field Sure in Ticket: add it in lease.go",
 		},
 		"a struct field without a field of a message": {
 			"lease.go", "type Ticket struct {\n", "type Ticket struct {\n\tSure bool\n",
-			"Ticket.Sure: message Ticket has no such field",
+			"Ticket.Sure: message Ticket has no such field: add it in proto/model.proto",
 		},
 		"a field of a body without a struct field": {
 			"proto/session.proto", "int64 max_wait = 2;\n}", "int64 max_wait = 2;\n  bool sure = 3;\n}",
