@@ -254,6 +254,8 @@ func TestTreeRefuses(t *testing.T) {
 		"d/doc.go":                      "package d\n",
 		"d/d.go":                        "package d\n" + strings.Repeat("\n", MaxLines),
 		"f/f_test.go":                   "package f\nfunc f() {\nif testing.Short() { t.Skip() }\nt.Skipf(\"\")\n}\n",
+		"docs/long.md":                  strings.Repeat("\n", MaxLines+1),
+		"scripts/long.sh":               strings.Repeat("\n", MaxLines+1),
 		"internal/test/tools/t_test.go": "package tools\nfunc f() { t.SkipNow() }\n",
 		"e/only_test.go":                "package e\n\nfunc TestThere() {}\n",
 	})
@@ -275,6 +277,7 @@ func TestTreeRefuses(t *testing.T) {
 		"docs/a.md: names the script engine/testdata/line/gone.txt, which does not exist",
 		"docs/a.md: says make neither, which the Makefile does not have",
 		"f/f_test.go:4: skips a test: call tools.Need of internal/test/tools, which says when",
+		"scripts/long.sh: has 801 lines, more than 800: split it by topic",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
