@@ -5,19 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 )
 
 // PythonVenv is the Python of the venv that scripts/python-tools.sh makes, with mypy and hatchling.
 const PythonVenv = "dist/python/venv/bin/python"
-
-// Root returns the folder of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..")
-}
 
 // PythonLib returns the folder of pytest and what it needs, for every interpreter.
 func PythonLib() string { return filepath.Join(Root(), "dist/python/lib") }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -78,8 +77,7 @@ const openAPIFolder = "dist/openapi"
 
 // OpenAPIFolder returns the folder of the programs that read OpenAPI documents and of their modules.
 func OpenAPIFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..", openAPIFolder)
+	return filepath.Join(Root(), openAPIFolder)
 }
 
 // OpenAPIPath returns the folders of these programs, as in PATH.
@@ -103,8 +101,7 @@ const DoorsNode = "dist/doors/node"
 
 // DoorsFolder returns the folder of the clients and suites of the doors.
 func DoorsFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(DoorsNode))
+	return filepath.Join(Root(), filepath.Dir(DoorsNode))
 }
 
 // RedisSuites is the interpreter that scripts/redis-tools.sh installs, with the suites of libraries for Redis.
@@ -112,8 +109,7 @@ const RedisSuites = "dist/redis/venv/bin/python"
 
 // RedisFolder returns the folder of those suites.
 func RedisFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..", "dist/redis")
+	return filepath.Join(Root(), "dist/redis")
 }
 
 func findRedisSuites(string) error {
@@ -134,8 +130,7 @@ const TypeScriptCompiler = "dist/typescript/node_modules/.bin/tsc"
 
 // TypeScriptFolder returns the folder of that compiler and its packages.
 func TypeScriptFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..", "dist/typescript")
+	return filepath.Join(Root(), "dist/typescript")
 }
 
 func findTypeScript(string) error {
@@ -148,8 +143,7 @@ const TypeScriptDoors = "dist/typescriptdoors/node_modules"
 
 // TypeScriptDoorsFolder returns the folder of those packages.
 func TypeScriptDoorsFolder() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..", filepath.Dir(TypeScriptDoors))
+	return filepath.Join(Root(), filepath.Dir(TypeScriptDoors))
 }
 
 func findTypeScriptDoors(string) error {

@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -61,6 +62,25 @@ func TestNeed(t *testing.T) {
 		if !matches(o.skipped, tt.skipped) || !matches(o.failed, tt.failed) {
 			t.Errorf("%v with %q: skipped %q, failed %q", tt.names, tt.asked, o.skipped, o.failed)
 		}
+	}
+}
+
+// The root is found from any folder in it, also from those of the modules below it, and from nowhere else.
+func TestRoot(t *testing.T) {
+	want, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{
+		".": want, "../../..": want, "../../../bench/peers": want, "../../../docs/img": want, t.TempDir(): "",
+	} {
+		if got := rootAbove(folder); got != want {
+			t.Errorf("above %s the root is %q, not %q", folder, got, want)
+		}
+	}
+	t.Chdir(t.TempDir())
+	if Root() != want {
+		t.Errorf("in another folder the root is %q, not %q", Root(), want)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +17,7 @@ import (
 const limit = 3 * time.Minute
 
 // source returns the folder of the client.
-func source() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../../clients/typescript")
-}
+func source() string { return filepath.Join(tools.Root(), "clients/typescript") }
 
 // Build compiles the client with its tests into folder/build.
 func Build(t testing.TB, folder string) {
