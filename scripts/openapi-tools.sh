@@ -4,8 +4,7 @@
 . "$(dirname "$0")/tools.bash"
 
 locks=internal/test/openapitest/testdata
-folder=dist/openapi
-wanted $folder $locks/requirements.txt $locks/package-lock.json || exit 0
-from_pip $folder/venv install -r $locks/requirements.txt
-from_npm $locks $folder
-installed $folder
+wanted openapi 190 $locks/requirements.txt $locks/package-lock.json || exit 0
+from_pip "$folder/venv" install -r $locks/requirements.txt
+from_npm $locks
+installed

@@ -4,10 +4,9 @@
 . "$(dirname "$0")/tools.bash"
 
 locks=internal/test/pythontest/testdata
-folder=dist/python
-wanted $folder $locks/requirements.txt $locks/pytest.txt $locks/package-lock.json || exit 0
-from_pip $folder/venv install -r $locks/requirements.txt
-from_pip $folder/venv install -r $locks/pytest.txt --target $folder/lib --only-binary=:all: --platform any \
+wanted python 180 $locks/requirements.txt $locks/pytest.txt $locks/package-lock.json || exit 0
+from_pip "$folder/venv" install -r $locks/requirements.txt
+from_pip "$folder/venv" install -r $locks/pytest.txt --target "$folder/lib" --only-binary=:all: --platform any \
     --implementation py --abi none --python-version 3.10
-from_npm $locks $folder
-installed $folder
+from_npm $locks
+installed

@@ -4,10 +4,9 @@
 . "$(dirname "$0")/tools.bash"
 
 locks=internal/test/redistest/testdata
-folder=dist/redis
-wanted $folder $locks/requirements.txt $locks/suites.txt $locks/package-lock.json || exit 0
-from_pip $folder/venv install -r $locks/requirements.txt
-from_pip $folder/venv download --no-binary :all: --no-build-isolation -r $locks/suites.txt -d $folder
-for archive in $folder/*.tar.gz; do tar -xzf "$archive" -C $folder; done
-from_npm $locks $folder
-installed $folder
+wanted redis 80 $locks/requirements.txt $locks/suites.txt $locks/package-lock.json || exit 0
+from_pip "$folder/venv" install -r $locks/requirements.txt
+from_pip "$folder/venv" download --no-binary :all: --no-build-isolation -r $locks/suites.txt -d "$folder"
+for archive in "$folder"/*.tar.gz; do tar -xzf "$archive" -C "$folder"; done
+from_npm $locks
+installed

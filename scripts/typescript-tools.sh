@@ -5,13 +5,13 @@
 . "$(dirname "$0")/tools.bash"
 
 case ${1-client} in
-client) locks=clients/typescript folder=dist/typescript ;;
-doors) locks=internal/test/typescriptdoors/testdata folder=dist/typescriptdoors ;;
+client) locks=clients/typescript name=typescript size=40 ;;
+doors) locks=internal/test/typescriptdoors/testdata name=typescriptdoors size=340 ;;
 *)
     echo "usage: $0 [-n] [client|doors]" >&2
     exit 2
     ;;
 esac
-wanted $folder $locks/package-lock.json || exit 0
-from_npm $locks $folder
-installed $folder
+wanted $name $size $locks/package-lock.json || exit 0
+from_npm $locks
+installed

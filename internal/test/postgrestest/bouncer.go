@@ -31,7 +31,7 @@ default_pool_size = 2
 `, s.dir), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(tools.Bouncer, config)
+	cmd := exec.Command(tools.Bouncer(), config)
 	cmd.Dir, cmd.SysProcAttr = s.dir, s.attributes
 	log, err := cmd.StderrPipe()
 	if err != nil {

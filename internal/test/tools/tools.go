@@ -23,9 +23,24 @@ type tool struct {
 	find   func(name string) error // nil is exec.LookPath
 }
 
+// The servers that scripts/server-tools.sh unpacks are the last in PATH. The links to them are resolved: PostgreSQL
+// does not run as root, and other users may be unable to enter this folder.
+func init() {
+	path := os.Getenv("PATH")
+	folders, _ := filepath.Glob(filepath.Join(root, "dist/servers/*/bin"))
+	for _, folder := range folders {
+		if folder, err := filepath.EvalSymlinks(folder); err == nil {
+			path += string(filepath.ListSeparator) + folder
+		}
+	}
+	os.Setenv("PATH", path)
+}
+
 // programs lists every program that a test may need.
 var programs = map[string]tool{
 	"dpkg-deb":         {debian: "dpkg"},
+	"flock":            {debian: "util-linux"},
+	"script":           {debian: "bsdutils"},
 	"systemd-analyze":  {debian: "systemd"},
 	"buildah":          {debian: "buildah"},
 	"bwrap":            {debian: "bubblewrap"},
@@ -164,11 +179,17 @@ func findPostgres(name string) error {
 	return nil
 }
 
-// Bouncer is the pooler of PostgreSQL, which Debian keeps out of the PATH of most users.
-const Bouncer = "/usr/sbin/pgbouncer"
+// Bouncer returns the pooler of PostgreSQL, which Debian keeps out of the PATH of most users.
+func Bouncer() string {
+	const debian = "/usr/sbin/pgbouncer"
+	if _, err := exec.LookPath(debian); err == nil {
+		return debian
+	}
+	return "pgbouncer"
+}
 
 func findBouncer(string) error {
-	_, err := exec.LookPath(Bouncer)
+	_, err := exec.LookPath(Bouncer())
 	return err
 }
 
@@ -215,7 +236,7 @@ func Need(t testing.TB, names ...string) {
 		case asked && missing != nil && p.debian == "":
 			t.Fatal(missing)
 		case asked && missing != nil:
-			t.Fatalf("%v: make deps installs the package %s", missing, p.debian)
+			t.Fatalf("%v: make deps or make deps-all installs the package %s", missing, p.debian)
 		case !asked && (!p.common || missing != nil):
 			t.Skipf("needs %s: make test and make prove run it, or %s=1 go test", strings.Join(names, ", "), Variable)
 		}

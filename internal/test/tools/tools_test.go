@@ -47,8 +47,8 @@ func TestNeed(t *testing.T) {
 		{"", []string{"sqlite3"}, "needs sqlite3: make test", ""},
 		{"", []string{"bash", "strace"}, "needs bash, strace: make test", ""},
 		{"1", []string{"bash", "sqlite3"}, "", ""},
-		{"1", []string{"bash", "strace"}, "", "make deps installs the package strace"},
-		{"1", []string{"git"}, "", "make deps installs the package git"},
+		{"1", []string{"bash", "strace"}, "", "make deps-all installs the package strace"},
+		{"1", []string{"git"}, "", "make deps-all installs the package git"},
 		{"", []string{"perl"}, "", "does not list perl"},
 	}
 	for _, tt := range tests {
