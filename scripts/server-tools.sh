@@ -81,7 +81,7 @@ for server in "$@"; do
     wrap
     for program in "${programs[@]}"; do "$folder/bin/$program" --version >/dev/null; done
     if [ "$server" = postgresql ] && [ "$(id -u)" -eq 0 ] &&
-        ! setpriv --reuid=65534 --regid=65534 --clear-groups "$folder/bin/postgres" --version >/dev/null; then
+        ! (cd / && setpriv --reuid=65534 --regid=65534 --clear-groups "$folder/bin/postgres" --version >/dev/null); then
         echo "PostgreSQL does not run as root, and other users cannot enter $folder:" >&2
         echo "set INTERLOCK_TEST_CACHE to a folder that they can enter." >&2
         exit 1
