@@ -23,8 +23,6 @@ cover seeded peers-test: export INTERLOCK_TEST_TOOLS = 1
 # A recipe that begins with TOOK prints at its end how long it took. Command suite prints that by itself.
 TOOK  = trap 'echo "$@ took $$SECONDS s"' EXIT;
 
-# The packages that are suites of their own.
-APART := /journal/pgjournal$$|/journal/redisjournal$$|/internal/test/crashtest$$|/internal/test/openapitest$$|/internal/test/pgtest$$|/internal/test/firestoretest$$|/internal/test/valkeytest$$|/internal/test/doorstest$$|/internal/test/frameworktest$$|/internal/test/redistest$$|/internal/test/typescriptdoors$$|/internal/release$$|/examples/
 # What reports files that are not formatted.
 FORMATTED = unformatted=$$(go run $(GOFUMPT) -l .); \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make format:\n%s\n' "$$unformatted"; exit 1; fi
@@ -48,10 +46,9 @@ serve: build ## Start a server on this machine, with its journal in ./data.
 	bin/interlock serve --data-dir data
 
 .PHONY: check
-check: bin/suite ## Before a commit, in a minute: format, vet, layout, short tests of the packages that changed since BASE.
-	@$(TOOK) $(FORMATTED); go vet ./...; \
-	packages=$$(scripts/changed.sh $(BASE) | sed -E '\#$(APART)|/internal/layout$$#d'); \
-	go test -json $(QUICK) -short -timeout=5m ./internal/layout $$packages | bin/suite -stdin -short changed
+check: bin/suite bin/reach ## Before a commit, in a minute or three: format, then vet and the short tests that what changed since BASE can break.
+	@$(TOOK) $(FORMATTED); \
+	bin/reach -apart="$$(bin/suite apart)" -base='$(BASE)' -- $(QUICK) -short -timeout=5m | bin/suite -stdin -short changed
 
 .PHONY: test
 test: deps bin/suite ## Before a change is sent, in minutes: install what is missing, check, run the tests in their short form.
@@ -191,3 +188,6 @@ clean-cache: ## Remove what "make deps" installed for all clones (not the Debian
 
 bin/suite: $(wildcard internal/test/suite/*.go)
 	@go build -o $@ ./internal/test/suite
+
+bin/reach: $(wildcard internal/test/reach/*.go)
+	@go build -o $@ ./internal/test/reach

@@ -18,6 +18,7 @@ const usage = `usage:
   suite NAME...            run suites, or groups of them: test, prove, engines
   suite list               print all suites
   suite sum                print the results of the last runs of all suites, and how long they took
+  suite apart              print a pattern of the packages that are suites of their own
   suite times              print how long each suite took, by commit
   suite shake              run all packages RUNS (10) times under load, list what failed once
   suite night              run rounds of searches for HOURS, from seeds of their own, and record them
@@ -75,6 +76,14 @@ func carryOut(ctx context.Context, words []string, out io.Writer) (ok bool, err 
 			fmt.Fprintf(out, "  make %-12s %s\n", s.name, s.about)
 		}
 		return true, nil
+	case "apart":
+		patterns := make([]string, len(apart))
+		for i, p := range apart {
+			p, all := strings.CutSuffix(strings.TrimPrefix(p, "."), "/...")
+			patterns[i] = p + map[bool]string{true: "(/|$)", false: "$"}[all]
+		}
+		_, err := fmt.Fprintln(out, strings.Join(patterns, "|"))
+		return true, err
 	case "times":
 		return true, printTimes(out, root, shownCommits)
 	case "shake":

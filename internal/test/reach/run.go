@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// workers is how many packages are tested at a time. Most tests wait for a disk, a server or a clock.
+const workers = 3
+
+// runner carries out a plan. It writes to out what go test -json writes, and to log what people read.
+type runner struct {
+	root     string
+	flags    []string
+	out, log io.Writer
+	deadline time.Time
+
+	mu   sync.Mutex
+	left []string // packages whose tests did not begin in time
+}
+
+// announce prints what has changed, and what it may break.
+func (r *runner) announce(c *change, p *plan) {
+	base := c.base
+	if len(base) == 40 {
+		base = base[:12]
+	}
+	if len(c.files) == 0 {
+		fmt.Fprintf(r.log, "nothing differs from %s: the tests that compare registers run, and no others\n", base)
+		return
+	}
+	fmt.Fprintf(r.log, "%s from %s, in %s\n", differ(len(c.files)), base, list(p.changed, "no package"))
+	packages := 0
+	for _, one := range p.runs {
+		if one.distance > 0 {
+			packages++
+		}
+	}
+	fmt.Fprintf(r.log, "%d tests of %d other packages can reach the change\n", p.reached, packages)
+	if len(p.apart) > 0 {
+		fmt.Fprintf(r.log, "not run, suites of their own that can reach the change: %s\n", list(p.apart, ""))
+	}
+	if len(p.modules) > 0 {
+		fmt.Fprintf(r.log, "not run, modules of their own that have or use what changed: %s\n", list(p.modules, ""))
+	}
+}
+
+func differ(files int) string {
+	if files == 1 {
+		return "1 file differs"
+	}
+	return fmt.Sprintf("%d files differ", files)
+}
+
+func list(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return strings.Join(names, ", ")
+}
+
+// run runs the tests of the plan, those of the nearest packages first.
+func (r *runner) run(p *plan) error {
+	if len(p.faults) > 0 {
+		for _, pkg := range slices.Sorted(maps.Keys(p.faults)) {
+			r.fail(pkg, "does not compile:\n"+strings.Join(p.faults[pkg], "\n")+"\n")
+		}
+		return nil
+	}
+	if err := r.vet(p.vet); err != nil {
+		return err
+	}
+	jobs := make(chan []string)
+	errs := make(chan error, workers)
+	for range workers {
+		go func() {
+			var failed []error
+			for args := range jobs {
+				if err := r.test(args); err != nil {
+					failed = append(failed, err)
+				}
+			}
+			errs <- errors.Join(failed...)
+		}()
+	}
+	for _, args := range registerJobs(p) {
+		jobs <- args
+	}
+	for _, one := range p.runs {
+		if one.distance < 0 {
+			continue
+		}
+		args := []string{"./" + one.dir}
+		if !one.whole {
+			args = []string{"-run", one.pattern(), args[0]}
+		}
+		// A worker that is free takes it at once, so the time is asked when the test would begin.
+		select {
+		case jobs <- args:
+		case <-time.After(time.Until(r.deadline)):
+			r.left = append(r.left, one.dir)
+		}
+	}
+	close(jobs)
+	var failed []error
+	for range workers {
+		failed = append(failed, <-errs)
+	}
+	if len(r.left) > 0 {
+		fmt.Fprintf(
+			r.log, "not run, because the time was over: tests of %d packages, which make test runs:\n  %s\n",
+			len(r.left), strings.Join(r.left, "\n  "),
+		)
+	}
+	return errors.Join(failed...)
+}
+
+// registerJobs puts the registers together, so that the arguments are always the same when nothing changed, and the
+// go command knows their results.
+func registerJobs(p *plan) (jobs [][]string) {
+	all := &run{tests: map[string]bool{}}
+	var whole, some []string
+	for _, one := range p.runs {
+		switch {
+		case one.distance >= 0:
+		case one.whole:
+			whole = append(whole, "./"+one.dir)
+		default:
+			some = append(some, "./"+one.dir)
+			maps.Copy(all.tests, one.tests)
+		}
+	}
+	if len(some) > 0 {
+		jobs = append(jobs, append([]string{"-run", all.pattern()}, some...))
+	}
+	if len(whole) > 0 {
+		jobs = append(jobs, whole)
+	}
+	return jobs
+}
+
+// vet runs go vet over the packages with changes.
+func (r *runner) vet(dirs []string) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	args := []string{"vet"}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = r.root
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		r.fail("go vet", string(out))
+		return nil
+	}
+	return err
+}
+
+// test runs go test, and copies its events line by line.
+func (r *runner) test(args []string) error {
+	args = slices.Concat([]string{"test", "-json"}, r.flags, args)
+	cmd := exec.Command("go", args...)
+	cmd.Dir = r.root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	failed := false
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadBytes('\n')
+		failed = failed || bytes.Contains(line, []byte(`"Action":"fail"`))
+		r.write(line)
+		if err != nil {
+			break
+		}
+	}
+	// Command suite counts the tests that failed. It must also hear of a go command that ran none.
+	if err := cmd.Wait(); err != nil && !failed {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return nil
+}
+
+// fail writes the events of a package that fails.
+func (r *runner) fail(pkg, text string) {
+	for line := range strings.Lines(text) {
+		r.event(map[string]string{"Action": "output", "Package": pkg, "Output": line})
+	}
+	r.event(map[string]string{"Action": "fail", "Package": pkg})
+}
+
+func (r *runner) event(e map[string]string) {
+	b, _ := json.Marshal(e)
+	r.write(append(b, '\n'))
+}
+
+func (r *runner) write(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.out.Write(line)
+}
