@@ -17,10 +17,10 @@ import (
 
 // run is the tests of one package that are to run.
 type run struct {
-	dir      string
-	whole    bool
-	tests    map[string]bool
-	distance int // steps of imports from what changed; registers have -1
+	dir   string
+	whole bool // all of them
+	tests map[string]bool
+	own   bool // the package has a changed file
 }
 
 // pattern returns the tests as an argument of -run.
@@ -33,7 +33,8 @@ type plan struct {
 	changed []string            // folders of packages with a changed file
 	vet     []string            // those with a changed Go file
 	faults  map[string][]string // what does not compile, by import path
-	runs    []*run              // nearest first
+	always  []*run              // the registers
+	runs    []*run              // what else can reach the change
 	reached int                 // how many tests of other packages can reach it
 	apart   []string            // suites of their own that the change may break
 	modules []string            // other modules of the repository that it may break
@@ -42,19 +43,11 @@ type plan struct {
 // choose selects the tests for a change of the module at root.
 func choose(root string, c *change, apart *regexp.Regexp, registers []register) (*plan, error) {
 	p := &plan{}
-	byDir := map[string]*run{}
-	of := func(dir string, distance int) *run {
-		if byDir[dir] == nil {
-			byDir[dir] = &run{dir: dir, tests: map[string]bool{}, distance: distance}
-			p.runs = append(p.runs, byDir[dir])
-		}
-		return byDir[dir]
-	}
 	for _, r := range registers {
 		if !r.applies(c.files) {
 			continue
 		}
-		one := of(r.dir, -1)
+		one := runOf(&p.always, r.dir)
 		one.whole = one.whole || len(r.tests) == 0
 		for _, name := range r.tests {
 			one.tests[name] = true
@@ -105,7 +98,9 @@ func choose(root string, c *change, apart *regexp.Regexp, registers []register) 
 
 	tested := map[string]bool{}
 	for _, l := range m.list {
-		tested[l.tests()] = true
+		if l.base() == l.ForTest {
+			tested[l.ForTest] = true
+		}
 	}
 	p.faults, err = m.check(func(l *variant) bool {
 		// One variant of each package is enough: the one with its tests.
@@ -118,14 +113,6 @@ func choose(root string, c *change, apart *regexp.Regexp, registers []register) 
 	g.complete()
 	reached := g.reachers(seeds)
 
-	near := map[string]int{} // by folder
-	for _, l := range m.list {
-		if d, ok := distance[l.ImportPath]; ok && l.local {
-			if have, ok := near[l.dir]; !ok || d < have {
-				near[l.dir] = d
-			}
-		}
-	}
 	suites := map[string]bool{}
 	for id, n := range g.nodes {
 		if !n.test && n.name != "TestMain" || !strings.HasSuffix(n.file, "_test.go") {
@@ -138,31 +125,24 @@ func choose(root string, c *change, apart *regexp.Regexp, registers []register) 
 			suites[n.dir] = true
 			continue
 		}
-		one := of(n.dir, near[n.dir])
+		one := runOf(&p.runs, n.dir)
 		one.tests[n.name] = true
 		if n.test && !dirs[n.dir] {
 			p.reached++
 		}
-		one.distance = near[n.dir]
-		one.whole = one.whole || dirs[n.dir] || everything || n.name == "TestMain"
+		one.own = dirs[n.dir]
+		one.whole = one.whole || one.own || everything || n.name == "TestMain"
 	}
-	for id, n := range g.nodes {
-		if one := byDir[n.dir]; n.test && one != nil && one.distance >= 0 && !reached[id] && !one.whole {
-			one.tests["-"] = true // not all of them
+	// The go command knows the result of all tests of a package for longer than that of a selection.
+	total := map[string]int{}
+	for _, n := range g.nodes {
+		if n.test {
+			total[n.dir]++
 		}
 	}
 	for _, one := range p.runs {
-		if one.distance >= 0 && !one.tests["-"] {
-			one.whole = true
-		}
-		delete(one.tests, "-")
+		one.whole = one.whole || len(one.tests) == total[one.dir]
 	}
-	slices.SortStableFunc(p.runs, func(a, b *run) int {
-		if a.distance != b.distance {
-			return a.distance - b.distance
-		}
-		return strings.Compare(a.dir, b.dir)
-	})
 	p.apart = slices.Sorted(maps.Keys(suites))
 	var others []string
 	if len(seeds) > 0 || everything {
@@ -176,6 +156,18 @@ func choose(root string, c *change, apart *regexp.Regexp, registers []register) 
 	}
 	p.modules = slices.Sorted(maps.Keys(inModules))
 	return p, nil
+}
+
+// runOf returns the entry of a package, and makes it if there is none.
+func runOf(list *[]*run, dir string) *run {
+	for _, one := range *list {
+		if one.dir == dir {
+			return one
+		}
+	}
+	one := &run{dir: dir, tests: map[string]bool{}}
+	*list = append(*list, one)
+	return one
 }
 
 // has reports whether there is a package in a folder.

@@ -12,7 +12,7 @@
 // It type-checks each package that the change reaches, so a package without tests is checked too.
 //
 // References are followed by type. What the types do not show is assumed: what mentions a type may call each of
-// its methods whose name an interface or a template has; a test always reaches the initialisation of
+// its methods that an interface or a template has by name; a test always reaches the initialisation of
 // all packages that it imports; a text that is the path of a file, a folder or a command reaches it. What a test
 // finds by other means (the network, the PATH, a name that it puts together) is not followed, and belongs into
 // registers.go.

@@ -209,13 +209,13 @@ func (g *graph) link(p *variant, info *types.Info) {
 func (g *graph) importsInit(p *variant, f *source, imported string) {
 	from := g.initOf(f)
 	q := g.m.byPath[p.resolve(imported)]
-	if q == nil || !q.local {
+	if q == nil || !q.local || len(q.files) == 0 {
 		return
 	}
 	g.refer(from, g.initOf(q.files[0]))
 }
 
-// initialises refers the initialisation of a package to what it runs: functions init, and variables whose values
+// initialises refers the initialisation of a package to what it runs: functions init, and variables with values that
 // come from functions of this module.
 func (g *graph) initialises(inits int, ids []int, d declaration, info *types.Info) {
 	runs := d.tok == token.FUNC && d.names[0] == "init"

@@ -50,7 +50,7 @@ func (p *variant) base() string {
 	return base
 }
 
-// tests returns the package whose tests are compiled with this one, or "".
+// tests returns the package that this one has the tests of, or "".
 func (p *variant) tests() string {
 	if p.ForTest != "" && (p.base() == p.ForTest || p.base() == p.ForTest+"_test") {
 		return p.ForTest
@@ -211,7 +211,7 @@ func (i importerOf) Import(path string) (*types.Package, error) {
 	return i.m.gc.Import(path)
 }
 
-// check type-checks all packages, with the bodies of functions where whole says so, hands the result on, and returns
+// check type-checks all packages, with the bodies of functions where whole is true, hands the result on, and returns
 // what does not compile, by import path.
 func (m *module) check(whole func(*variant) bool, each func(*variant, *types.Info)) (map[string][]string, error) {
 	if err := m.openExports(); err != nil {

@@ -12,7 +12,7 @@ import (
 func main() {
 	base := flag.String("base", "", "compare with this commit (by default, where the branch left main)")
 	apart := flag.String("apart", "", "packages that are suites of their own, as a pattern of import paths")
-	budget := flag.Duration("budget", 150*time.Second, "start no test after this time")
+	budget := flag.Duration("budget", 170*time.Second, "the time for tests of packages that have not changed")
 	only := flag.Bool("n", false, "print what would run, and run nothing")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: reach [-base COMMIT] [-apart PATTERN] [-budget TIME] [-n] -- FLAGS OF GO TEST")
@@ -54,7 +54,7 @@ func work(base, apart string, deadline time.Time, only bool, flags []string) err
 	r.announce(c, p)
 	if only {
 		for _, one := range p.runs {
-			fmt.Fprintln(os.Stderr, one.distance, one.dir, one.whole, len(one.tests), one.pattern())
+			fmt.Fprintln(os.Stderr, one.dir, one.pattern())
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 )
 
 // workers is how many packages are tested at a time. Most tests wait for a disk, a server or a clock.
-const workers = 3
+const workers = 4
 
 // runner carries out a plan. It writes to out what go test -json writes, and to log what people read.
 type runner struct {
@@ -26,7 +27,7 @@ type runner struct {
 	deadline time.Time
 
 	mu   sync.Mutex
-	left []string // packages whose tests did not begin in time
+	left []string // packages with tests that did not begin in time
 }
 
 // announce prints what has changed, and what it may break.
@@ -42,7 +43,7 @@ func (r *runner) announce(c *change, p *plan) {
 	fmt.Fprintf(r.log, "%s from %s, in %s\n", differ(len(c.files)), base, list(p.changed, "no package"))
 	packages := 0
 	for _, one := range p.runs {
-		if one.distance > 0 {
+		if !one.own {
 			packages++
 		}
 	}
@@ -80,42 +81,53 @@ func (r *runner) run(p *plan) error {
 	if err := r.vet(p.vet); err != nil {
 		return err
 	}
-	jobs := make(chan []string)
+	// Alone, so that the packages which most tests need are compiled once, and because command suite takes one run
+	// of a package after the other.
+	failed := []error{r.test(registersOf(p.always, true)), r.test(registersOf(p.always, false))}
+
+	times := readTimes(r.root)
+	slices.SortStableFunc(p.runs, func(a, b *run) int {
+		if a.own != b.own {
+			return cmp.Compare(when(b.own), when(a.own))
+		}
+		return cmp.Compare(times.of(a), times.of(b))
+	})
+	jobs := make(chan *run)
 	errs := make(chan error, workers)
 	for range workers {
 		go func() {
 			var failed []error
-			for args := range jobs {
-				if err := r.test(args); err != nil {
-					failed = append(failed, err)
+			for one := range jobs {
+				began := time.Now()
+				cached, err := r.tests(one)
+				if !cached {
+					times.note(one, time.Since(began))
 				}
+				failed = append(failed, err)
 			}
 			errs <- errors.Join(failed...)
 		}()
 	}
-	for _, args := range registerJobs(p) {
-		jobs <- args
-	}
 	for _, one := range p.runs {
-		if one.distance < 0 {
+		if one.own {
+			jobs <- one
 			continue
 		}
-		args := []string{"./" + one.dir}
-		if !one.whole {
-			args = []string{"-run", one.pattern(), args[0]}
+		wait := time.Until(r.deadline.Add(-times.of(one)))
+		if wait > 0 {
+			select {
+			case jobs <- one:
+				continue
+			case <-time.After(wait):
+			}
 		}
-		// A worker that is free takes it at once, so the time is asked when the test would begin.
-		select {
-		case jobs <- args:
-		case <-time.After(time.Until(r.deadline)):
-			r.left = append(r.left, one.dir)
-		}
+		r.left = append(r.left, one.dir)
 	}
 	close(jobs)
-	var failed []error
 	for range workers {
 		failed = append(failed, <-errs)
 	}
+	times.write()
 	if len(r.left) > 0 {
 		fmt.Fprintf(
 			r.log, "not run, because the time was over: tests of %d packages, which make test runs:\n  %s\n",
@@ -125,28 +137,36 @@ func (r *runner) run(p *plan) error {
 	return errors.Join(failed...)
 }
 
-// registerJobs puts the registers together, so that the arguments are always the same when nothing changed, and the
-// go command knows their results.
-func registerJobs(p *plan) (jobs [][]string) {
+func when(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// registersOf returns the arguments for the registers, those that are all tests of a package or the others. They are
+// always the same, so the go command knows the results while nothing has changed.
+func registersOf(runs []*run, whole bool) (args []string) {
 	all := &run{tests: map[string]bool{}}
-	var whole, some []string
-	for _, one := range p.runs {
-		switch {
-		case one.distance >= 0:
-		case one.whole:
-			whole = append(whole, "./"+one.dir)
-		default:
-			some = append(some, "./"+one.dir)
+	for _, one := range runs {
+		if one.whole == whole {
+			args = append(args, "./"+one.dir)
 			maps.Copy(all.tests, one.tests)
 		}
 	}
-	if len(some) > 0 {
-		jobs = append(jobs, append([]string{"-run", all.pattern()}, some...))
+	if !whole && len(args) > 0 {
+		args = append([]string{"-run", all.pattern()}, args...)
 	}
-	if len(whole) > 0 {
-		jobs = append(jobs, whole)
+	return args
+}
+
+// tests runs the tests of a package, and reports whether the go command knew the result.
+func (r *runner) tests(one *run) (cached bool, err error) {
+	args := []string{"./" + one.dir}
+	if !one.whole {
+		args = []string{"-run", one.pattern(), args[0]}
 	}
-	return jobs
+	return r.goTest(args)
 }
 
 // vet runs go vet over the packages with changes.
@@ -168,8 +188,16 @@ func (r *runner) vet(dirs []string) error {
 	return err
 }
 
-// test runs go test, and copies its events line by line.
 func (r *runner) test(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	_, err := r.goTest(args)
+	return err
+}
+
+// goTest runs go test, and copies its events line by line.
+func (r *runner) goTest(args []string) (cached bool, err error) {
 	args = slices.Concat([]string{"test", "-json"}, r.flags, args)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = r.root
@@ -177,16 +205,17 @@ func (r *runner) test(args []string) error {
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
 	failed := false
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadBytes('\n')
 		failed = failed || bytes.Contains(line, []byte(`"Action":"fail"`))
+		cached = cached || bytes.Contains(line, []byte("(cached)"))
 		r.write(line)
 		if err != nil {
 			break
@@ -194,9 +223,9 @@ func (r *runner) test(args []string) error {
 	}
 	// Command suite counts the tests that failed. It must also hear of a go command that ran none.
 	if err := cmd.Wait(); err != nil && !failed {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+		return false, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	return nil
+	return cached, nil
 }
 
 // fail writes the events of a package that fails.
