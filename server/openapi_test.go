@@ -154,7 +154,9 @@ func TestOpenAPIHasTheCodes(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(have)
 	if !slices.Equal(documented, have) {
-		t.Errorf("documented %v\nhave %v", documented, have)
+		t.Errorf(
+			"server/openapi.json has other codes than internal/problem/code.go, run make generate:\n%v\n%v", documented, have,
+		)
 	}
 }
 

@@ -252,11 +252,11 @@ func TestCodes(t *testing.T) {
 		x := f.Codes[i]
 		if x.Status != info.Status || x.Title != info.Title || x.Next != info.Next || x.Retryable != c.Retryable() ||
 			x.Action != string(info.Action) || x.After != info.After.Milliseconds() {
-			t.Errorf("%s is %+v, want %+v", c, x, info)
+			t.Errorf("%s: %s is %+v, want %+v; run make generate", Name, c, x, info)
 		}
 	}
 	if !slices.Equal(have, want) {
-		t.Errorf("the codes are %v, want %v", have, want)
+		t.Errorf("%s has other codes than internal/problem/code.go, run make generate:\n%v\n%v", Name, have, want)
 	}
 }
 

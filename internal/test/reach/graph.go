@@ -358,8 +358,8 @@ func namesFile(text, file string) bool {
 		if len(parts) > len(have) {
 			return false
 		}
-		// What reads all Go files of a folder is in registers.go.
-		if path.Ext(file) == ".go" && (whole != file || parts[len(parts)-1] != have[len(have)-1]) {
+		// What reads all Go files of a folder is in registers.go, and a name without a folder is often another file.
+		if path.Ext(file) == ".go" && (whole != file || len(parts) == 1 && !up || parts[len(parts)-1] != path.Base(file)) {
 			return false
 		}
 		// A folder's name alone is often a word.
