@@ -161,7 +161,7 @@ func (p *printer) target(f *model.Field) (expr, typ string, err error) {
 			return x.name + "." + f.Go, typ, nil
 		}
 	}
-	return "", "", fmt.Errorf("has no place in %s", p.params)
+	return "", "", fmt.Errorf(noPlace, p.params)
 }
 
 // statement reads a field into its place.

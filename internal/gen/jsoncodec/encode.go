@@ -103,7 +103,7 @@ func (p *printer) origin(f *model.Field) (string, types.Type, error) {
 	object, _, _ := types.LookupFieldOrMethod(types.NewPointer(x.fields.Type), true, x.fields.Package.Types, f.Go)
 	v, ok := object.(*types.Var)
 	if !ok {
-		return "", nil, fmt.Errorf("has no place in %s", p.params)
+		return "", nil, fmt.Errorf(noPlace, p.params)
 	}
 	return x.name + "." + f.Go, v.Type(), nil
 }
@@ -232,3 +232,7 @@ func functionOf(message string) (string, error) {
 	}
 	return "", fmt.Errorf("no function writes %s: add it to internal/gen/jsoncodec/answers.go", strings.TrimSpace(message))
 }
+
+// noPlace is the failure of a field of package api that the values, which the argument lists, do not have.
+const noPlace = "has no place in %s: add the field to the struct, or the exception to internal/gen/jsoncodec, " +
+	"then run make generate"

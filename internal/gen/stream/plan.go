@@ -234,7 +234,8 @@ func (p *plan) covered(s *source.Struct, codecs ...*codec) {
 				p.used["unsent "+name] = true
 			default:
 				p.failf(
-					"%s.%s: message %s has no such field: add it in %s, or name it in internal/gen/stream/table.go",
+					"%s.%s: message %s has no such field: add it in %s, or name it with the reason why not in "+
+						"internal/gen/stream/table.go, then run make generate",
 					s.Name, at, messageName, p.schema.messages[messageName].file.name,
 				)
 			}
