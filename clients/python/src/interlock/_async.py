@@ -7,7 +7,7 @@ import functools
 import ssl
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -214,12 +214,12 @@ class AsyncLease(Handle):
         """Releases the lease, once, and returns why it was not held any more."""
         if self._released or self._core.forked:
             return None
-        loss, self._released = self.loss, True
+        self._released = True
         try:
             await self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
         except LeaseLost as error:
-            return loss or error
-        return loss
+            return error
+        return None
 
     async def renew(self, ttl: float | None = None, progress: Any = None) -> None:
         """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
@@ -350,8 +350,9 @@ class AsyncJob:
         except OutcomeUnknown:
             raise
         except Exception as error:
-            if not self._settled and self.lease.held:
-                await self.fail(f"{type(error).__name__}: {error}"[:512])
+            if not self._settled:
+                with suppress(LeaseLost):
+                    await self.fail(f"{type(error).__name__}: {error}"[:512])
         finally:
             leave(self.lease)
 

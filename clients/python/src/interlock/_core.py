@@ -50,6 +50,8 @@ GOODBYE = 2.0
 T = TypeVar("T")
 
 _GONE = frozenset({"unknown_session", "session_ended"})
+#: The refusals, of a request that names a lease, which say that it has ended.
+_ENDED = _GONE | {"expired", "taken", "revoked", "preempted", "in_grace", "released", "unknown_lease"}
 _ANEW = frozenset({"offer_lapsed", "unknown_ticket"})
 
 
@@ -170,12 +172,15 @@ class Core:
             if self.session is not session:
                 return
             self.session = None
-            lost = list(self.grants.values())
-            self.grants.clear()
+            lost = self._mark_all("session_ended", "the session with the lease on {} has ended: " + error.message)
         for grant in lost:
-            grant.lose(
-                "session_ended", f"the session with the lease on {', '.join(grant.keys)} has ended: {error.message}"
-            )
+            grant.tell()
+
+    def _mark_all(self, code: str, message: str) -> list[Grant]:
+        """Takes all leases out of the table, and returns those that have to learn of it. mutex is held."""
+        lost = [g for g in self.grants.values() if g.mark(code, message.replace("{}", ", ".join(g.keys), 1))]
+        self.grants.clear()
+        return lost
 
     def within(self, steps: Callable[[Session], Steps[Reply]]) -> Steps[tuple[Reply, Session]]:
         """Carries out a request of the session; if the session is gone, once more in a new one."""
@@ -244,15 +249,19 @@ class Core:
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
             lease = reply.parse()["lease"]["id"]
-            if now() - reply.sent > FRESH:
+            undo = None if ask.of_lease else partial(self._release, lease)
+            if lease not in self.leaving and now() - reply.sent > FRESH:
                 # The answer is that of a long wait: count the time from a request that is answered at once.
-                undo = partial(self._release, lease)
-                reply = yield from self._again_from_now(lease, reply)
+                try:
+                    reply = yield from self._again_from_now(lease, reply)
+                except Refused:
+                    if lease not in self.leaving:
+                        raise
             undo = None
-            if lease not in self.leaving:
-                return self.granted(reply, session.id)
-            yield from self._release(lease)
-            return None
+            grant = self.granted(reply, session.id)
+            if grant is None:
+                yield from self._release(lease)
+            return grant
         except (Refused, Unreachable) as error:
             if not reached or (isinstance(error, Refused) and decided(error)):
                 undo = None  # it has left the line, or never stood there
@@ -296,13 +305,21 @@ class Core:
         shaped: Problem = problem  # type: ignore[assignment]
         return WaitTimeout(shaped)
 
-    def granted(self, reply: Reply, session: str) -> Grant:
-        """Takes note of a lease. A flow that has it already gets another handle on the same one."""
+    def granted(self, reply: Reply, session: str) -> Grant | None:
+        """Takes note of a lease. A flow that has it already gets another handle on the same one.
+
+        None: the lease is just being given up here.
+        """
         answer = reply.parse()
         lease = answer["lease"]
         with self.mutex:
             grant = self.grants.get(lease["id"])
-            if grant is None or grant.loss is not None:
+            if grant is not None and grant.loss is not None:  # a check has found it before the keeper
+                del self.grants[grant.id]
+                self.leaving[grant.id] = now()
+            if lease["id"] in self.leaving:
+                return None
+            if grant is None:
                 grant = Grant(lease, session, reply.sent)
                 self.grants[lease["id"]] = grant
             else:
@@ -345,25 +362,59 @@ class Core:
             raise ForkedError
         grant.expire(now())
         if grant.loss is not None:
-            raise LeaseLost(grant.loss.code, grant.loss.message, grant.keys)
+            raise grant.error()
+
+    def under(self, grants: Sequence[Grant], steps: Steps[T]) -> Steps[T]:
+        """Carries out steps that need leases. If one is lost, before or meanwhile, the error is LeaseLost.
+
+        A refusal may only be the result of what this client did after the loss, as it gives back what it has lost: the
+        first reason counts.
+        """
+        for grant in grants:
+            self.check(grant)
+        try:
+            return (yield from steps)
+        except Refused as error:
+            if error.code not in _ENDED:
+                raise
+            if len(grants) == 1:
+                self._end(grants[0], error.code, error.message)
+            for grant in grants:
+                if grant.loss is not None:
+                    raise grant.error() from error
+            raise
+
+    def _end(self, grant: Grant, code: str, message: str) -> None:
+        """Notes that the server has ended a lease."""
+        with self.mutex:
+            if self.grants.get(grant.id) is grant:
+                del self.grants[grant.id]
+            first = grant.mark(code, message)
+        if first:
+            grant.tell()
 
     def drop(self, grant: Grant, code: str, message: str) -> bool:
         """Drops one handle, and reports whether it was the last one of a lease that is held."""
         with self.mutex:
             grant.refs -= 1
-            if grant.refs > 0 or grant.loss is not None:
+            if grant.refs > 0 or not grant.mark(code, message):
                 return False
             self.grants.pop(grant.id, None)
             self.leaving[grant.id] = now()
-        grant.lose(code, message)
+        grant.tell()
         return True
 
     def release(self, grant: Grant, outcome: str | None = None, note: str | None = None) -> Steps[None]:
         """Releases a lease. A release that gets no answer is repeated in the background.
 
-        The error is LeaseLost if the server has ended the lease before.
+        The error is LeaseLost if the lease was not held any more.
         """
-        if self.forked or not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
+        if self.forked:
+            return
+        grant.expire(now())
+        if not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
+            if grant.loss is not None:
+                raise grant.error()
             return
         key = new_key()
         done = False
@@ -374,9 +425,12 @@ class Core:
             pass
         except Refused as error:
             if decided(error):
-                done = error.problem["status"] in (404, 410)
+                done = error.code in _ENDED
+                if error.code == "released":
+                    return  # by an earlier attempt at this release
                 if done:
-                    raise LeaseLost(error.code, error.message, grant.keys) from error
+                    grant.loss = LeaseLost(error.code, error.message, grant.keys)
+                    raise grant.error() from error
                 outcome, note, key = None, None, new_key()  # the text was refused, and not the release
                 raise
         finally:
@@ -385,10 +439,11 @@ class Core:
 
     def parked(self, grant: Grant) -> None:
         """Notes that a lease is parked, for all handles on it. It may come back."""
-        grant.refs = 1
-        self.drop(grant, "parked", f"the lease on {', '.join(grant.keys)} is parked")
         with self.mutex:
-            self.leaving.pop(grant.id, None)
+            if not grant.mark("parked", f"the lease on {', '.join(grant.keys)} is parked"):
+                raise grant.error()
+            self.grants.pop(grant.id, None)
+        grant.tell()
 
     def settle(self, grant: Grant) -> None:
         """Notes that the server has ended a lease by an answer, as that to an acknowledgement."""
@@ -482,6 +537,7 @@ class Core:
         moment = now()
         with self.mutex:
             over = [g for g in self.grants.values() if moment >= g.end]
+            lost = [g for g in over if g.mark_over(moment)]
             for grant in over:
                 del self.grants[grant.id]
                 self.leaving[grant.id] = moment
@@ -490,8 +546,9 @@ class Core:
                 if moment - since <= REMEMBER:
                     break
                 del self.leaving[lease]
+        for grant in lost:
+            grant.tell()
         for grant in over:
-            grant.expire(moment)
             self.later(partial(self._release, grant.id))
 
     def _bound(self) -> Callable[[], float]:
@@ -565,9 +622,7 @@ class Core:
             except Refused as error:
                 if error.problem["status"] not in (404, 410):
                     return
-                with self.mutex:
-                    self.grants.pop(grant.id, None)
-                grant.lose(error.code, error.message)
+                self._end(grant, error.code, error.message)
             except InterlockError:
                 return  # the next heartbeat tries again
             else:
@@ -575,9 +630,7 @@ class Core:
                 with self.mutex:
                     grant.take(lease, reply.sent)
                 if lease["state"] in ("grace", "ended"):
-                    with self.mutex:
-                        self.grants.pop(grant.id, None)
-                    grant.lose(lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
+                    self._end(grant, lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
         session.doubt = False
 
     def _again(self, session: Session) -> None:
@@ -586,7 +639,7 @@ class Core:
 
     def _confirmed(self, session: Session, reply: Reply, progress: str | None) -> None:
         answer = reply.parse()
-        lost: list[tuple[Grant, Any]] = []
+        lost: list[Grant] = []
         with self.mutex:
             if progress is not None:
                 self.sent_progress = progress
@@ -597,7 +650,8 @@ class Core:
             for loss in answer["losses"]:
                 grant_or_none = self.grants.pop(loss["lease"]["id"], None)
                 if grant_or_none is not None:
-                    lost.append((grant_or_none, loss))
+                    if grant_or_none.mark(loss["code"], loss["detail"]):
+                        lost.append(grant_or_none)
                 else:  # the answer that grants it is still on its way
                     self.leaving[loss["lease"]["id"]] = now()
             for notice in answer["warnings"]:
@@ -606,14 +660,14 @@ class Core:
                     told.asked = notice["lease"].get("yield")
             session.deadline = reply.sent + session.ttl
             session.next_beat = reply.sent + self.interval()
-        for grant, loss in lost:
-            grant.lose(loss["code"], loss["detail"])
+        for grant in lost:
+            grant.tell()
 
     def _work(self, job: Job) -> Steps[None]:
         try:
             yield from self._try(job.steps())
         except InterlockError as error:
-            if isinstance(error, Refused) and decided(error):
+            if isinstance(error, LeaseLost) or (isinstance(error, Refused) and decided(error)):
                 logger.debug("nothing to give back: %s", error)
             elif now() < job.until:
                 job.after = now() + random.uniform(0.05, 1.0)
@@ -628,10 +682,9 @@ class Core:
         with self.mutex:
             self.closed = True
             session, self.session = self.session, None
-            held = list(self.grants.values())
-            self.grants.clear()
+            held = self._mark_all("closed", "the client that held the lease on {} is closed")
         for grant in held:
-            grant.lose("closed", f"the client that held the lease on {', '.join(grant.keys)} is closed")
+            grant.tell()
         self.wake()
         if session is None:
             return

@@ -84,11 +84,30 @@ class Grant:
             if progress and self.stall_for:
                 self.stall = max(self.stall, sent + self.stall_for)
 
+    def mark(self, code: str, message: str) -> bool:
+        """Takes note of why it ends, and reports whether that is the first reason. A call of tell has to follow.
+
+        The step that takes a lease out of the table marks it under the same mutex: else a release in between would
+        become the reason.
+        """
+        if not self._first.acquire(blocking=False):
+            return False
+        self.loss = LeaseLost(code, message, self.keys)
+        return True
+
+    def mark_over(self, now: float) -> bool:
+        """Marks it as expired if its time is up."""
+        return now >= self.end and self.mark(
+            "expired", f"the lease on {', '.join(self.keys)} was not confirmed in time: the server may have ended it"
+        )
+
     def lose(self, code: str, message: str) -> None:
         """Ends it, once."""
-        if not self._first.acquire(blocking=False):
-            return
-        self.loss = LeaseLost(code, message, self.keys)
+        if self.mark(code, message):
+            self.tell()
+
+    def tell(self) -> None:
+        """Reports the loss to the holder."""
         self.ended.set()
         for listener in self.listeners:
             try:
@@ -98,11 +117,13 @@ class Grant:
 
     def expire(self, now: float) -> None:
         """Ends it if its time is up."""
-        if self.loss is None and now >= self.end:
-            code = "expired"
-            self.lose(
-                code, f"the lease on {', '.join(self.keys)} was not confirmed in time: the server may have ended it"
-            )
+        if self.loss is None and self.mark_over(now):
+            self.tell()
+
+    def error(self) -> LeaseLost:
+        """Returns the loss as an error of its own, to be raised."""
+        assert self.loss is not None
+        return LeaseLost(self.loss.code, self.loss.message, self.keys)
 
 
 def _after(sent: float, left: int | None) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of
-from ._errors import LeaseLost, Refused
+from ._errors import Refused
 from ._grant import Grant
 from ._types import (
     Approval,
@@ -106,46 +106,37 @@ class Operations:
 
     def renew(self, grant: Grant, ttl: float | None = None, progress: Any = None) -> Steps[None]:
         """Renews a lease now, and may change its ttl. Heartbeats renew it without this."""
-        self.core.check(grant)
         body = {"ttl_ms": ms(ttl), "progress": progress}
-        try:
-            reply = yield from self.core.caller.request("renewLease", path={"id": grant.id}, body=body)
-        except Refused as error:
-            self.gone(grant, error)
-            raise
+        reply = yield from self._named(grant, "renewLease", body)
         self.core.update(grant, reply)
+        self.core.check(grant)
 
-    def gone(self, grant: Grant, error: Refused) -> None:
-        """Ends a lease on this side if the server says that it has ended, and raises LeaseLost."""
-        if error.problem["status"] in (404, 410):
-            grant.lose(error.code, error.message)
-            raise LeaseLost(error.code, error.message, grant.keys) from error
+    def _named(self, grant: Grant, operation: str, body: Mapping[str, Any]) -> Steps[Reply]:
+        """Carries out an operation on a lease, which is in its path."""
+        request = self.core.caller.request(operation, path={"id": grant.id}, body=body)
+        return (yield from self.core.under([grant], request))
 
     def convert(self, grant: Grant, claims: Sequence[str | Mapping[str, Any]], wait: float = 60.0) -> Steps[None]:
         """Replaces the claims of a lease by others. It keeps its old ones until the new ones are granted."""
-        self.core.check(grant)
         body = {"claims": claims_of(claims, "exclusive", None, None)}
-        again = yield from self._line(grant, "convertLease", body, wait)
-        self.core.drop(again, "released", "another handle was released")
+        yield from self._line(grant, "convertLease", body, wait)
 
     def arrive(self, grant: Grant, wait: float = 60.0) -> Steps[None]:
         """Arrives at the barrier again, and waits for the other parties."""
-        self.core.check(grant)
-        again = yield from self._line(grant, "arriveAtBarrier", {}, wait)
-        self.core.drop(again, "released", "another handle was released")
+        yield from self._line(grant, "arriveAtBarrier", {}, wait)
 
-    def _line(self, grant: Grant, operation: str, body: dict[str, Any], wait: float) -> Steps[Grant]:
+    def _line(self, grant: Grant, operation: str, body: dict[str, Any], wait: float) -> Steps[None]:
         ask = Ask(body, wait, what=", ".join(grant.keys), operation=operation, path={"id": grant.id}, of_lease=True)
-        return (yield from self.core.acquire(ask))
+        again = yield from self.core.under([grant], self.core.acquire(ask))
+        self.core.drop(again, "released", "another handle was released")
+        self.core.check(grant)
 
     def park(
         self, grant: Grant, reason: str | None = None, keep: bool | None = None, for_: float | None = None
     ) -> Steps[str]:
         """Parks a lease, which then needs no heartbeat; with a reason it asks a person. Returns the id to resume."""
-        self.core.check(grant)
         keys = None if keep is None else "keep" if keep else "free"
-        body = {"keys": keys, "for_ms": ms(for_), "reason": reason}
-        yield from self.core.caller.request("parkLease", path={"id": grant.id}, body=body)
+        yield from self._named(grant, "parkLease", {"keys": keys, "for_ms": ms(for_), "reason": reason})
         self.core.parked(grant)
         return grant.id
 
@@ -235,8 +226,6 @@ class Operations:
         flow: str | None = None,
     ) -> Steps[Committed]:
         """Carries out writes, all or none, if what was read is still so. Else the error is Stale, with the changes."""
-        for grant in leases:
-            self.core.check(grant)
         body = {
             "writes": list(writes),
             "reads": list(reads) or None,
@@ -246,9 +235,10 @@ class Operations:
             "flow": flow or self.flow(),
         }
         key = new_key()
-        reply, _ = yield from self.core.within(
+        steps = self.core.within(
             lambda s: self.core.caller.request("commitState", body={**body, "session": s.id}, key=key)
         )
+        reply, _ = yield from self.core.under(leases, steps)
         return cast(Committed, reply.parse())
 
     def watch(
@@ -266,8 +256,6 @@ class Operations:
         self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Grant | None = None
     ) -> Steps[Effect]:
         """Claims an action that must not happen twice. Its state is claimed, or done with the earlier result."""
-        if lease is not None:
-            self.core.check(lease)
         deadline = now() + wait
         while True:
             left = max(0.0, min(LONG_POLL, deadline - now()))
@@ -280,7 +268,8 @@ class Operations:
                 "lease": lease.id if lease is not None else None,
             }
             try:
-                reply, _ = yield from self.core.within(partial(self._claim, body, new_key(), left))
+                steps = self.core.within(partial(self._claim, body, new_key(), left))
+                reply, _ = yield from self.core.under([] if lease is None else [lease], steps)
                 return cast(EffectAnswer, reply.parse())["effect"]
             except Refused as error:
                 if error.code != "effect_claimed" or now() >= deadline:
@@ -397,21 +386,21 @@ class Operations:
             "tasks": list(tasks) or None,
             "note": note,
         }
-        reply = yield from self.core.caller.request("ackTask", path={"id": grant.id}, body=body)
+        reply = yield from self._named(grant, "ackTask", body)
         self.core.settle(grant)
         return cast(Task, reply.parse()["task"])
 
     def nack(self, grant: Grant, reason: str, delay: float | None = None, dead: bool = False) -> Steps[Task]:
         """Reports that the attempt at a task has failed. There is another one, unless it is dead."""
         body = {"reason": reason, "delay_ms": ms(delay), "dead": dead or None}
-        reply = yield from self.core.caller.request("nackTask", path={"id": grant.id}, body=body)
+        reply = yield from self._named(grant, "nackTask", body)
         self.core.settle(grant)
         return cast(Task, reply.parse()["task"])
 
     def ask_person(self, grant: Grant, question: str, limit: float | None = None) -> Steps[Task]:
         """Ends the attempt at a task with a question. The next attempt has the answer in its approval."""
         body = {"question": question, "limit_ms": ms(limit)}
-        reply = yield from self.core.caller.request("requestApproval", path={"id": grant.id}, body=body)
+        reply = yield from self._named(grant, "requestApproval", body)
         self.core.settle(grant)
         return cast(Task, reply.parse()["task"])
 

@@ -8,7 +8,7 @@ import ssl
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
@@ -245,12 +245,12 @@ class Lease(Handle):
         """Releases the lease, once, and returns why it was not held any more."""
         if self._released or self._core.forked:
             return None
-        loss, self._released = self.loss, True
+        self._released = True
         try:
             self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
         except LeaseLost as error:
-            return loss or error
-        return loss
+            return error
+        return None
 
     def renew(self, ttl: float | None = None, progress: Any = None) -> None:
         """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""
@@ -374,8 +374,9 @@ class Job:
         except OutcomeUnknown:
             raise
         except Exception as error:
-            if not self._settled and self.lease.held:
-                self.fail(f"{type(error).__name__}: {error}"[:512])
+            if not self._settled:
+                with suppress(LeaseLost):
+                    self.fail(f"{type(error).__name__}: {error}"[:512])
         finally:
             leave(self.lease)
 
