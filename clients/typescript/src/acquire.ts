@@ -6,6 +6,7 @@ import {
   Unreachable,
   WaitTimeout,
   codesOfRestart,
+  leaseIsGone,
   sessionIsGone,
 } from "./errors.js";
 import type { Keeper, Session } from "./keeper.js";
@@ -154,7 +155,14 @@ export class Line {
     for (;;) {
       const session = await this.keeper.session(waiting.signal);
       try {
-        return await this.#once(ask, waiting, late, session, until, onConflict);
+        const got = await this.#once(ask, waiting, late, session, until, onConflict);
+        const { id } = got.granted.lease;
+        if (late === "return" || !this.keeper.isLeaving(id)) return got;
+        // The flow was granted again what this client is just giving back: that comes first.
+        const release = this.transport.send("releaseLease", { path: { id } }, this.#insisting);
+        await orAborted(release, waiting.signal).catch((error: unknown) => {
+          if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
+        });
       } catch (error) {
         if (!(error instanceof InterlockError)) throw error;
         if (sessionIsGone(error.code)) this.keeper.sessionLost(session, error);

@@ -2,7 +2,7 @@ import { Line, bodyOf, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
 import { Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Keeper, type Session } from "./keeper.js";
-import { Lease } from "./lease.js";
+import { Lease, under } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
 import { NodeSender } from "./node.js";
 import { FetchSender, type Sender } from "./sender.js";
@@ -260,10 +260,9 @@ export class Client implements AsyncDisposable {
     const { idempotencyKey, signal } = commit;
     const bound = commit.flow !== undefined || commit.leases !== undefined;
     const session = bound ? (await this.keeper.session(signal)).id : undefined;
-    return this.request(
-      "commitState",
-      { body: commitBody(commit, this.agent, session) },
-      { idempotencyKey, signal },
+    const body = commitBody(commit, this.agent, session);
+    return under(commit.leases ?? [], () =>
+      this.request("commitState", { body }, { idempotencyKey, signal }),
     );
   }
 

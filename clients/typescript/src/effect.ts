@@ -1,6 +1,6 @@
 import type { Client } from "./client.js";
 import { EffectTaken } from "./errors.js";
-import type { Lease } from "./lease.js";
+import { under, type Lease } from "./lease.js";
 import type { Signal } from "./stop.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
@@ -87,15 +87,17 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
     if (options.lease) body.lease = options.lease.id;
     const idempotencyKey = crypto.randomUUID();
     try {
-      const { data } = await client.line.undoable(
-        (sending) =>
-          client.transport.send("claimEffect", { body }, { ...sending, idempotencyKey, waitMs: sliceMs }),
-        async ({ data: { effect, outcome } }) => {
-          if (outcome !== "claimed" || effect.id === undefined) return;
-          const reason = "its caller left before it was started";
-          await client.request("cancelEffect", { path: { id: effect.id }, body: { reason } });
-        },
-        options.signal,
+      const { data } = await under(options.lease ? [options.lease] : [], () =>
+        client.line.undoable(
+          (sending) =>
+            client.transport.send("claimEffect", { body }, { ...sending, idempotencyKey, waitMs: sliceMs }),
+          async ({ data: { effect, outcome } }) => {
+            if (outcome !== "claimed" || effect.id === undefined) return;
+            const reason = "its caller left before it was started";
+            await client.request("cancelEffect", { path: { id: effect.id }, body: { reason } });
+          },
+          options.signal,
+        ),
       );
       return data.effect;
     } catch (error) {

@@ -11,7 +11,7 @@ import {
 import { attentiveMs, type Servers } from "./servers.js";
 import { Stop, orAborted, unref, type Signal } from "./stop.js";
 import type { Sending, Transport } from "./transport.js";
-import type { Advice, Heartbeat, Lease, SessionID, Yield } from "./types.js";
+import type { Advice, Heartbeat, Lease, LeaseID, SessionID, Yield } from "./types.js";
 
 /** The session of a client: what its heartbeats renew. */
 export interface Session {
@@ -63,11 +63,22 @@ export class Grant {
 
   /** Reports the loss to the holder, once. */
   lose(why: LeaseLost): void {
-    if (this.lost) return;
-    this.lost = why;
-    this.keeper.forget(this);
-    this.aborting.abort(why);
+    loseAll([[this, why]]);
   }
+}
+
+/**
+ * Reports losses to their holders, each once. All are noted before the first holder learns of one: it
+ * may release another of these leases at once, and that would be the reason then.
+ */
+function loseAll(losses: readonly (readonly [Grant, LeaseLost])[]): void {
+  const first = losses.filter(([g, why]) => {
+    if (g.lost) return false;
+    g.lost = why;
+    g.keeper.forget(g);
+    return true;
+  });
+  for (const [g, why] of first) g.aborting.abort(why);
 }
 
 /** How much earlier than the server a client counts a lease as lost. */
@@ -85,6 +96,9 @@ export function lossOf(error: InterlockError): LeaseLost {
     ...(error.problem ? { problem: error.problem } : {}),
   });
 }
+
+/** How long a lease that was given back is remembered: longer than any answer takes. */
+const rememberMs = 600_000;
 
 /** How long close tries to reach a server; after that the ttl ends the session. */
 const closeMs = 2000;
@@ -111,6 +125,8 @@ export class Keeper {
   /** Whether a heartbeat may have reported losses that did not arrive. */
   #unsure = false;
   #coming = new Map<object, number>();
+  /** The leases that are given back, and since when, the oldest first. */
+  readonly #leaving = new Map<LeaseID, number>();
   readonly #closing = new Stop();
 
   constructor(readonly config: KeeperConfig) {}
@@ -184,12 +200,25 @@ export class Keeper {
     if (this.grants.get(grant.info.id) === grant) this.grants.delete(grant.info.id);
   }
 
+  /** Takes note that a lease is given back. The server may grant it to its flow again in that moment. */
+  leave(id: LeaseID): void {
+    const now = this.config.clock.now();
+    for (const [old, since] of this.#leaving) {
+      if (now - since <= rememberMs) break;
+      this.#leaving.delete(old);
+    }
+    this.#leaving.set(id, now);
+  }
+
+  /** Whether a lease is given back here, so that a grant of it is none. */
+  isLeaving(id: LeaseID): boolean {
+    return this.#leaving.has(id);
+  }
+
   /** Takes note that the session is gone, with all its leases. */
   sessionLost(session: Session, error: InterlockError): void {
     if (this.#session === session) this.#session = undefined;
-    for (const g of [...this.grants.values()]) {
-      if (g.session === session) g.lose(lossOf(error));
-    }
+    loseAll([...this.grants.values()].filter((g) => g.session === session).map((g) => [g, lossOf(error)]));
   }
 
   /** When the next heartbeat is due: after a third of the shortest ttl or somewhat less. */
@@ -232,9 +261,10 @@ export class Keeper {
 
   /** Drops the leases that are over by this machine's clock. */
   #drop(now: number): void {
-    for (const g of [...this.grants.values()]) {
-      if (now < g.deadline) continue;
-      g.lose(expired(g, now));
+    const over = [...this.grants.values()].filter((g) => now >= g.deadline);
+    for (const g of over) this.leave(g.info.id);
+    loseAll(over.map((g) => [g, expired(g, now)]));
+    for (const g of over) {
       const path = { id: g.info.id };
       // The server may still count it as held. If it does not answer, the ttl frees the key.
       this.config.transport.send("releaseLease", { path }, this.insisting).catch(() => {});
@@ -297,12 +327,14 @@ export class Keeper {
   }
 
   #report(beat: Heartbeat, sentAt: number): void {
+    const losses: [Grant, LeaseLost][] = [];
     for (const { lease, code, detail, advice } of beat.losses) {
       const g = this.grants.get(lease.id);
       if (!g) continue;
       g.info = lease;
-      g.lose(lossOf(errorOf({ code, message: detail, advice })));
+      losses.push([g, lossOf(errorOf({ code, message: detail, advice }))]);
     }
+    loseAll(losses);
     for (const { lease, advice } of beat.warnings) {
       const g = this.grants.get(lease.id);
       if (!g) continue;
@@ -339,7 +371,7 @@ export class Keeper {
     const session = this.#session;
     clearTimeout(this.#timer);
     this.#closing.abort(new ClientClosed());
-    for (const g of [...this.grants.values()]) g.lose(lossOf(new ClientClosed()));
+    loseAll([...this.grants.values()].map((g) => [g, lossOf(new ClientClosed())]));
     const opening = this.#opening;
     this.#session = undefined;
     await Promise.allSettled([this.#beating, opening]);

@@ -27,6 +27,8 @@ export class Lease implements AsyncDisposable {
   readonly #flow: string;
   #releasing: Promise<void> | undefined;
   #reported = false;
+  /** The end of the lease that its release has met. */
+  #verdict: LeaseLost | undefined;
 
   /** @internal */
   constructor(client: Client, grant: Grant, granted: t.Granted, flow: string) {
@@ -139,6 +141,7 @@ export class Lease implements AsyncDisposable {
   }
 
   #loss(): LeaseLost | undefined {
+    if (this.#verdict) return this.#verdict;
     if (this.#own.signal.aborted) return this.#own.signal.reason as LeaseLost;
     if (this.#grant.lost) return this.#grant.lost;
     const now = this.#client.clock.now();
@@ -158,15 +161,18 @@ export class Lease implements AsyncDisposable {
     const grant = this.#grant;
     grant.handles--;
     if (grant.lost) throw grant.lost;
+    const over = this.#loss();
     this.#own.abort(
-      new LeaseLost({
-        code: "released",
-        message: `the lease on ${this.key} was released`,
-        advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
-      }),
+      over ??
+        new LeaseLost({
+          code: "released",
+          message: `the lease on ${this.key} was released`,
+          advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
+        }),
     );
     if (grant.handles > 0) return;
     grant.keeper.forget(grant);
+    grant.keeper.leave(this.id);
     const body: t.ReleaseRequest = {};
     if (report.outcome !== undefined) body.outcome = report.outcome;
     if (report.note !== undefined) body.note = report.note;
@@ -177,12 +183,20 @@ export class Lease implements AsyncDisposable {
       { path: { id: this.id }, body },
       grant.keeper.insisting,
     );
+    if (over) {
+      work.catch(() => {});
+      throw over;
+    }
     const { signal: limit, end } = linked([], Math.max(0, grant.deadline - this.#client.clock.now()));
     try {
       await orAborted(work, limit);
     } catch (error) {
       if (closed.aborted) return; // the end of the session released it
-      if (error instanceof InterlockError && leaseIsGone(error.code)) throw lossOf(error);
+      if (error instanceof InterlockError && leaseIsGone(error.code)) {
+        if (error.code === "released") return; // by an earlier attempt at this release
+        this.#verdict = lossOf(error);
+        throw this.#verdict;
+      }
       if (!limit.aborted) throw error;
       throw new OutcomeUnknown({
         code: "outcome_unknown",
@@ -218,7 +232,7 @@ export class Lease implements AsyncDisposable {
     if (change.ttlMs !== undefined) body.ttl_ms = change.ttlMs;
     if (change.progress !== undefined) body.progress = change.progress;
     const { data, sentAt } = await this.#ask("renewLease", { path: { id: this.id }, body });
-    this.#grant.update(data.lease, sentAt);
+    this.#changed(data.lease, sentAt);
   }
 
   /** Replaces the claims: more, fewer, or in another mode. Waits like a request. */
@@ -238,17 +252,21 @@ export class Lease implements AsyncDisposable {
   }
 
   async #change(ask: Ask, waiting: Waiting): Promise<void> {
-    this.check();
-    const { granted, sentAt } = await this.#guard(() => this.#client.line.obtain(ask, waiting, "return"));
+    const { granted, sentAt } = await under([this], () => this.#client.line.obtain(ask, waiting, "return"));
     this.#granted = granted;
-    this.#grant.update(granted.lease, sentAt);
+    this.#changed(granted.lease, sentAt);
+  }
+
+  /** Takes over an answer, unless the lease was lost meanwhile and is given back. */
+  #changed(info: t.Lease, sentAt: number): void {
+    if (this.#grant.lost) throw this.#grant.lost;
+    this.#grant.update(info, sentAt);
   }
 
   /** Commits documents under this lease. */
   commit(commit: Commit): Promise<t.Committed> {
-    this.check();
     const leases = [...(commit.leases ?? []), this];
-    return this.#guard(() => this.#client.commit({ flow: this.flow, ...commit, leases }));
+    return this.#client.commit({ flow: this.flow, ...commit, leases });
   }
 
   /**
@@ -256,13 +274,13 @@ export class Lease implements AsyncDisposable {
    * The handle ends; Client.resume makes a new one out of the id that this returns.
    */
   async park(parking: { keys?: "keep" | "free"; forMs?: number; reason?: string } = {}): Promise<t.LeaseID> {
-    this.check();
     const body: t.ParkRequest = {};
     if (parking.keys !== undefined) body.keys = parking.keys;
     if (parking.forMs !== undefined) body.for_ms = parking.forMs;
     if (parking.reason !== undefined) body.reason = parking.reason;
     await this.#ask("parkLease", { path: { id: this.id }, body });
     const { id } = this;
+    if (this.#grant.lost) throw this.#grant.lost;
     this.#releasing = Promise.resolve();
     this.#grant.lose(
       new LeaseLost({
@@ -275,20 +293,16 @@ export class Lease implements AsyncDisposable {
   }
 
   #ask: Client["answer"] = (operation, parameters, options) =>
-    this.#guard(() => this.#client.answer(operation, parameters, options));
+    under([this], () => this.#client.answer(operation, parameters, options));
 
-  /** Takes note of a refusal because the lease is gone. */
-  async #guard<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof InterlockError && error.problem && leaseIsGone(error.code)) {
-        const lost = lossOf(error);
-        this.#grant.lose(lost);
-        throw lost;
-      }
-      throw error;
-    }
+  /** Why it was lost, if it was. @internal */
+  get loss(): LeaseLost | undefined {
+    return this.#grant.lost;
+  }
+
+  /** Takes note that the server has ended it. @internal */
+  lose(why: LeaseLost): void {
+    this.#grant.lose(why);
   }
 
   /** Ends the handle of a lease that ended with another request. @internal */
@@ -306,5 +320,22 @@ export class Lease implements AsyncDisposable {
   /** @internal */
   onWarning(listener: ((advice: t.Advice, lease: t.Lease) => void) | undefined): void {
     this.#grant.listener = listener ?? this.#grant.listener;
+  }
+}
+
+/**
+ * Does work that needs leases. If one of them is lost, before or meanwhile, it rejects with LeaseLost. A
+ * refusal may only be the result of what this client did after the loss, as it gives back what it has
+ * lost: the first reason counts.
+ */
+export async function under<T>(leases: readonly (Lease | t.LeaseID)[], work: () => Promise<T>): Promise<T> {
+  const handles = leases.filter((l) => typeof l !== "string");
+  for (const lease of handles) lease.check();
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof InterlockError) || !error.problem || !leaseIsGone(error.code)) throw error;
+    if (leases.length === 1) handles[0]?.lose(lossOf(error));
+    throw handles.find((lease) => lease.loss)?.loss ?? error;
   }
 }

@@ -1,7 +1,7 @@
 import type { Client } from "./client.js";
 import { clip } from "./effect.js";
 import { InterlockError, LeaseLost, OutcomeUnknown, Unreachable, sessionIsGone } from "./errors.js";
-import { Lease } from "./lease.js";
+import { Lease, under } from "./lease.js";
 import type { Session } from "./keeper.js";
 import { sleep, type Signal } from "./stop.js";
 import type * as t from "./types.js";
@@ -178,10 +178,9 @@ async function attempt(
   let failure: unknown;
   try {
     const done = (await handle(job)) ?? {};
-    lease.check();
     const { result, reads, writes, asOf, tasks, messages, note } = done;
     const body = { result, reads, writes, as_of: asOf, tasks, messages, note } as t.AckRequest;
-    await client.request("ackTask", { path, body });
+    await under([lease], () => client.request("ackTask", { path, body }));
     lease.end("its task is done");
     return;
   } catch (error) {
