@@ -33,7 +33,7 @@ func (w *work) handled(job *Job, done Done, err error) {
 		return
 	}
 	if err == nil {
-		err = w.ack(job, done)
+		err = job.lease.reason(w.ack(job, done))
 	} else {
 		lost := job.lease.Err()
 		w.nack(job, err)

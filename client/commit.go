@@ -64,7 +64,8 @@ func (l *Lease) Commit(ctx context.Context, req Commit) (*CommitResult, error) {
 	if req.Flow == "" {
 		req.Flow = l.Flow()
 	}
-	return l.g.c.Commit(ctx, req)
+	done, err := l.g.c.Commit(ctx, req)
+	return done, l.reason(err)
 }
 
 // StaleError reports that a read of a commit has changed, so that nothing was written.

@@ -70,5 +70,5 @@ func (l *Lease) change(
 		return err
 	}
 	_, err := l.g.c.insist(ctx, askAgain, queued, prepare)
-	return err
+	return l.reason(err)
 }

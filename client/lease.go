@@ -375,14 +375,9 @@ func (l *Lease) Yield() *interlock.Yield {
 // *interlock.Error with the reason why it is not. It looks at the clock, so that it is right at
 // once after the machine has slept.
 func (l *Lease) Err() error {
-	c, s := l.g.c, l.g.s
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s == c.sess && s.leases[l.g.id] == l.g {
-		if now := c.now(); !now.Before(l.g.giveUpAt()) {
-			c.giveUp(s, now)
-		}
-	}
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	l.g.lookAtClock()
 	switch {
 	case l.g.why != nil:
 		return l.g.why
@@ -390,6 +385,45 @@ func (l *Lease) Err() error {
 		return releasedHere(l.g)
 	}
 	return nil
+}
+
+// lookAtClock gives the lease up if it is over by this machine's clock. mu is held.
+func (g *grant) lookAtClock() {
+	if g.s != g.c.sess || g.s.leases[g.id] != g {
+		return
+	}
+	if now := g.c.now(); !now.Before(g.giveUpAt()) {
+		g.c.giveUp(g.s, now)
+	}
+}
+
+// reason returns why the lease was lost if err only tells that it was released after that: the client gives
+// back what it has lost. Else it returns err.
+func (l *Lease) reason(err error) error {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok || refusal.Code != interlock.CodeReleased && refusal.Code != interlock.CodeUnknownLease {
+		return err
+	}
+	l.g.c.mu.Lock()
+	defer l.g.c.mu.Unlock()
+	if l.g.why != nil {
+		return l.g.why
+	}
+	return err
+}
+
+// met takes note that the release of the lease met its end. mu is not held.
+func (g *grant) met(err error) {
+	refusal, ok := errors.AsType[*interlock.Error](err)
+	if !ok {
+		return
+	}
+	switch refusal.Code {
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeUnknownLease:
+		g.c.mu.Lock()
+		defer g.c.mu.Unlock()
+		g.lose(refusal)
+	}
 }
 
 func releasedHere(g *grant) *interlock.Error {
@@ -416,6 +450,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		k.op.Outcome, k.op.Note = "", "" // the lease is freed nevertheless
 	}
 	c.mu.Lock()
+	g.lookAtClock()
 	l.released = true
 	g.refs--
 	if l.cancel != nil && g.why == nil {
@@ -453,6 +488,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 	}
 	err := k.err
 	c.free(k)
+	g.met(err)
 	if err == nil {
 		err = invalid
 	}

@@ -32,8 +32,13 @@ func (l *Lease) Park(ctx context.Context, p ParkRequest) error {
 	k := l.g.c.newCall(proto.OpPark)
 	k.op.ID, k.op.TTL, k.op.Note = l.g.id, p.For, p.Reason
 	k.op.Keep, k.op.Free = p.Keys == interlock.ParkKeep, p.Keys == interlock.ParkFree
-	_, err := l.g.c.do(ctx, k, "the parking of the lease")
-	return err
+	if _, err := l.g.c.do(ctx, k, "the parking of the lease"); err != nil {
+		return l.reason(err)
+	}
+	if lost, ok := errors.AsType[*interlock.Error](l.Err()); ok && lost.Code != interlock.CodeParked {
+		return lost // it was given back
+	}
+	return nil
 }
 
 func parkedHere(g *grant) *interlock.Error {

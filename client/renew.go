@@ -23,6 +23,8 @@ func (l *Lease) Renew(ctx context.Context, to Renewal) error {
 	}
 	k := l.g.c.newCall(proto.OpRenew)
 	k.op.ID, k.op.TTL = l.g.id, to.TTL
-	_, err := l.g.c.do(ctx, k, "the renewal of the lease")
-	return err
+	if _, err := l.g.c.do(ctx, k, "the renewal of the lease"); err != nil {
+		return l.reason(err)
+	}
+	return l.Err()
 }
