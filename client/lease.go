@@ -387,7 +387,7 @@ func (l *Lease) Err() error {
 	return nil
 }
 
-// lookAtClock gives the lease up if it is over by this machine's clock. mu is held.
+// lookAtClock drops the lease if it is over by this machine's clock. mu is held.
 func (g *grant) lookAtClock() {
 	if g.s != g.c.sess || g.s.leases[g.id] != g {
 		return
@@ -397,8 +397,8 @@ func (g *grant) lookAtClock() {
 	}
 }
 
-// reason returns why the lease was lost if err only tells that it was released after that: the client gives
-// back what it has lost. Else it returns err.
+// reason returns why the lease was lost if err only reports that it was released after that: the client
+// releases what it has lost. Else it returns err.
 func (l *Lease) reason(err error) error {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok || refusal.Code != interlock.CodeReleased && refusal.Code != interlock.CodeUnknownLease {
@@ -419,7 +419,8 @@ func (g *grant) met(err error) {
 		return
 	}
 	switch refusal.Code {
-	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted, interlock.CodeUnknownLease:
+	case interlock.CodeExpired, interlock.CodeTaken, interlock.CodeRevoked, interlock.CodePreempted,
+		interlock.CodeUnknownLease:
 		g.c.mu.Lock()
 		defer g.c.mu.Unlock()
 		g.lose(refusal)

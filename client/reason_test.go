@@ -35,8 +35,8 @@ func held(t *testing.T) (s *script, c *client.Client, lease *client.Lease, grant
 	return s, c, lease, granted
 }
 
-// A request under a lease that runs out meanwhile, and that the client gives back, is refused because it was
-// released. Its holder is told why it was lost, and not what the client did after that.
+// A request under a lease that runs out meanwhile, and that the client releases, is refused because of that. The
+// error is why the lease was lost, and not what the client did after that.
 func TestRefusalAfterALossTellsTheLoss(t *testing.T) {
 	ctx := context.Background()
 	renew := func(l *client.Lease) error { return l.Renew(ctx, client.Renewal{}) }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client
+from interlock import Client, _call, _core, _handle, _ops
 from interlock.testing import LocalServer
 
 pytest_plugins = ["interlock.pytest_plugin"]
@@ -22,6 +22,14 @@ _numbers = itertools.count(1)
 def key() -> str:
     """A key that no other test uses."""
     return f"test:{next(_numbers)}"
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Has the clock of the client stand still, and returns its time: for tests that have no server."""
+    for module in _call, _core, _handle, _ops:
+        monkeypatch.setattr(module, "now", lambda: 1000.0)
+    return 1000.0
 
 
 @pytest.fixture
@@ -39,7 +47,7 @@ def put(interlock_server: LocalServer) -> Callable[[str, Any], None]:
         request = urllib.request.Request(
             interlock_server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             answer.read()
 
     return do

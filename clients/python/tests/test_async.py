@@ -70,7 +70,7 @@ def test_wait_is_bounded(interlock_server: LocalServer, other: Client, key: str)
 
 def test_loss_cancels_the_body() -> None:
     async def main(server: LocalServer) -> None:
-        async with AsyncClient(server.url, session_ttl=1.5, retry_for=0.2) as client:
+        async with AsyncClient(server.url, session_ttl=1, retry_for=0.2) as client:
             reached = False
             with pytest.raises(LeaseLost) as loss:
                 async with client.lease("k"):
@@ -170,10 +170,11 @@ def test_cancellation_at_every_await_leaves_nothing(interlock_server: LocalServe
 
 def test_two_losses_at_once() -> None:
     async def main(server: LocalServer) -> None:
-        async with AsyncClient(server.url, session_ttl=1.5, retry_for=0.2) as client:
+        async with AsyncClient(server.url, session_ttl=1, retry_for=0.2) as client:
             with pytest.raises(LeaseLost):
-                async with client.lease("outer"), client.lease("inner"):
+                async with client.lease("outer") as outer, client.lease("inner") as inner:
                     server.pause()
+                    inner._grant.deadline = outer._grant.deadline  # not a moment later
                     await asyncio.sleep(30)
             server.resume()
             await asyncio.sleep(0)

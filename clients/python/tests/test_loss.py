@@ -13,12 +13,15 @@ from test_rules import answer, core, lease
 
 from interlock import AsyncClient, Client, LeaseLost, Refused, _core
 from interlock._async import AsyncLease
-from interlock._clock import now
 from interlock._core import Ask, Core, Session
 from interlock._grant import Grant
 from interlock._ops import Operations
 from interlock._wire import Reply, Send, Steps
 
+pytestmark = pytest.mark.usefixtures("still")
+
+#: The time of the clock that stands still.
+NOW = 1000.0
 RELEASED = answer(410, code="released", detail="the lease on k was released by its holder")
 DONE = answer(200, outcome="done")
 
@@ -31,14 +34,14 @@ def granted(**members: Any) -> Reply:
 def opened() -> Core:
     """A core with a session."""
     rules = core([])
-    rules.session = Session("s", "a-1", 30.0, now() + 30, now() + 10)
+    rules.session = Session("s", "a-1", 30.0, NOW + 30, NOW + 10)
     return rules
 
 
 def hold(rules: Core, number: int = 1, sent: float | None = None) -> Grant:
     """Has a lease granted, by a request that was sent then."""
     reply = granted(id=f"l_{number}")
-    reply.sent = now() if sent is None else sent
+    reply.sent = NOW if sent is None else sent
     grant = rules.granted(reply, "s")
     assert grant is not None
     return grant
@@ -46,7 +49,7 @@ def hold(rules: Core, number: int = 1, sent: float | None = None) -> Grant:
 
 def run_out(rules: Core, grant: Grant) -> None:
     """Has the clock end a lease, and the keeper notice it."""
-    grant.deadline = now()
+    grant.deadline = NOW
     rules.expire()
 
 
@@ -95,7 +98,7 @@ def test_acquiring_what_is_just_given_back_asks_again(monkeypatch: pytest.Monkey
 def test_acquiring_what_a_check_has_found_lost_gives_it_back() -> None:
     rules = opened()
     before = hold(rules)
-    before.deadline = now()
+    before.deadline = NOW
     with pytest.raises(LeaseLost):
         rules.check(before)
     again, sends = drive(rules.acquire(Ask({}, 20.0)), [granted, lambda: DONE, lambda: granted(id="l_2", fence="8")])
@@ -106,13 +109,13 @@ def test_acquiring_what_a_check_has_found_lost_gives_it_back() -> None:
 def heartbeat(rules: Core, *grants: Grant) -> None:
     losses = [{"lease": {"id": g.id}, "code": "revoked", "detail": "the operator says so"} for g in grants]
     assert rules.session is not None
-    reply = Reply(200, {}, b"", now(), {"losses": losses, "warnings": []})
+    reply = Reply(200, {}, b"", NOW, {"losses": losses, "warnings": []})
     rules._confirmed(rules.session, reply, None)
 
 
 def clock(rules: Core, *grants: Grant) -> None:
     for grant in grants:
-        grant.deadline = now()
+        grant.deadline = NOW
     rules.expire()
 
 
@@ -159,7 +162,7 @@ def test_an_answer_after_the_clock_has_ended_a_lease_does_not_revive_it() -> Non
     rules = opened()
     first, second = hold(rules, 1), hold(rules, 2)
     renewed = granted(id="l_2")
-    renewed.sent = now() + 100
+    renewed.sent = NOW + 100
     first.listeners.append(lambda: rules.update(second, renewed))
     clock(rules, first, second)
     assert "l_2" in rules.leaving
@@ -269,11 +272,11 @@ def test_exit_of_a_block_tells_the_loss() -> None:
     client = Client("http://127.0.0.1:1", retry_for=0)
     rules, engine = client._engine.core, client._engine
     engine.keeper = engine.parting  # type: ignore[assignment]  # no thread: the test is the keeper
-    rules.session = Session("s", "a-1", 30.0, now() + 30, now() + 10)
+    rules.session = Session("s", "a-1", 30.0, NOW + 30, NOW + 10)
     engine._perform = shell()  # type: ignore[method-assign, assignment]
     for noticed in False, True:
         with pytest.raises(LeaseLost) as loss, client.lease("k") as held:
-            held._grant.deadline = now()
+            held._grant.deadline = NOW
             if noticed:
                 rules.expire()
         assert loss.value.code == "expired" and held.loss is not None and held.loss.code == "expired"
@@ -285,7 +288,7 @@ def test_exit_of_an_async_block_tells_the_loss() -> None:
         client = AsyncClient("http://127.0.0.1:1", retry_for=0)
         rules, engine = client._engine.core, client._engine
         engine.keeper = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]  # the test is the keeper
-        rules.session = Session("s", "a-1", 30.0, now() + 30, now() + 10)
+        rules.session = Session("s", "a-1", 30.0, NOW + 30, NOW + 10)
         scripted = shell()
 
         async def perform(effect: Any) -> Any:
@@ -297,7 +300,7 @@ def test_exit_of_an_async_block_tells_the_loss() -> None:
             with pytest.raises(LeaseLost) as loss:
                 async with client.lease("k") as held:
                     leases.append(held)
-                    held._grant.deadline = now()
+                    held._grant.deadline = NOW
                     if noticed:
                         rules.expire()
             reason = leases.pop().loss

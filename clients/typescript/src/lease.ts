@@ -325,7 +325,7 @@ export class Lease implements AsyncDisposable {
 
 /**
  * Does work that needs leases. If one of them is lost, before or meanwhile, it rejects with LeaseLost. A
- * refusal may only be the result of what this client did after the loss, as it gives back what it has
+ * refusal may only be the result of what this client did after the loss, as it releases what it has
  * lost: the first reason counts.
  */
 export async function under<T>(leases: readonly (Lease | t.LeaseID)[], work: () => Promise<T>): Promise<T> {

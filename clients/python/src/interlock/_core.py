@@ -367,7 +367,7 @@ class Core:
     def under(self, grants: Sequence[Grant], steps: Steps[T]) -> Steps[T]:
         """Carries out steps that need leases. If one is lost, before or meanwhile, the error is LeaseLost.
 
-        A refusal may only be the result of what this client did after the loss, as it gives back what it has lost: the
+        A refusal may only be the result of what this client did after the loss, as it releases what it has lost: the
         first reason counts.
         """
         for grant in grants:
