@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Deadlock, Held, LeaseLost, WaitTimeout, type Client } from "../src/index.js";
-import { Server, failure, until } from "./server.js";
+import { Server, beat, failure, until } from "./server.js";
 
 let server: Server;
 let a: Client;
@@ -170,13 +170,15 @@ test("a lease is converted, renewed with another ttl, and reports progress", asy
 });
 
 test("a holder learns that another agent asks for its lease", async () => {
-  const client = server.client("builder", { sessionTTLMs: 1000 });
+  const client = server.client("builder");
   let asked = (_: string) => {};
   const purpose = new Promise<string>((resolve) => (asked = resolve));
   const lease = await client.lease("repo:web", {
     onWarning: (_advice, info) => asked(info.yield?.purpose ?? ""),
   });
   const waiting = b.lease("repo:web", { onConflict: "preempt", purpose: "hotfix", priority: 10 });
+  await until(b, "repo:web", 1, 1);
+  beat(client);
   assert.equal(await purpose, "hotfix");
   assert.equal(lease.yield?.agent, "support-2");
   assert.equal(lease.warning?.action, "stop");

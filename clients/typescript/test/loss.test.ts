@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Clock, LeaseLost, Unreachable, type Client } from "../src/index.js";
-import { Server, aborted, failure, until } from "./server.js";
+import { Server, aborted, beat, failure, until } from "./server.js";
 
 let server: Server;
 let operator: Client;
@@ -17,11 +17,12 @@ async function revoke(key: string, fence: string): Promise<void> {
 }
 
 test("a revoked lease aborts the signal of its work, and withLease rejects", async () => {
-  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const client = server.client("billing-7");
   let reason: unknown;
   const error = await failure(
     client.withLease("account:1", { graceMs: 0 }, async (lease, signal) => {
       await revoke("account:1", lease.fence);
+      beat(client);
       reason = await aborted(signal);
       assert.equal(lease.held, false);
       return "done in vain";
@@ -34,10 +35,11 @@ test("a revoked lease aborts the signal of its work, and withLease rejects", asy
 });
 
 test("disposing a lease throws its loss once, unless check has thrown it", async () => {
-  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const client = server.client("billing-7");
   const silent = await client.lease("account:2", { graceMs: 0 });
   const checked = await client.lease("account:3", { graceMs: 0 });
   await Promise.all([revoke("account:2", silent.fence), revoke("account:3", checked.fence)]);
+  beat(client);
   await Promise.all([aborted(silent.signal), aborted(checked.signal)]);
   assert.ok((await failure(silent[Symbol.asyncDispose]())) instanceof LeaseLost);
   await silent[Symbol.asyncDispose]();
@@ -46,11 +48,12 @@ test("disposing a lease throws its loss once, unless check has thrown it", async
 });
 
 test("the failure of the work counts, and not the loss", async () => {
-  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const client = server.client("billing-7");
   const broken = new Error("the tool broke");
   const error = await failure(
     client.withLease("account:4", { graceMs: 0 }, async (lease, signal) => {
       await revoke("account:4", lease.fence);
+      beat(client);
       await aborted(signal);
       throw broken;
     }),
@@ -69,10 +72,11 @@ test("a request of a lost lease tells that it is lost", async () => {
 });
 
 test("the end of a session loses its leases, and the next lease has a new session", async () => {
-  const client = server.client("billing-7", { sessionTTLMs: 1000 });
+  const client = server.client("billing-7");
   const lease = await client.lease("account:6");
   const session = await client.keeper.session();
   await operator.request("deleteSession", { path: { id: session.id } });
+  beat(client);
   const reason = await aborted(lease.signal);
   assert.ok(reason instanceof LeaseLost && reason.code === "session_ended");
   await using next = await client.lease("account:6");
@@ -83,14 +87,17 @@ test("the end of a session loses its leases, and the next lease has a new sessio
 test("a server that stands still costs the lease no later than the server ends it", async () => {
   const other = await Server.start();
   try {
-    const client = other.client("billing-7", { sessionTTLMs: 1000, retryForMs: 200 });
+    let now = 0;
+    const clock = new Clock({ monotonic: () => now, wall: () => now });
+    const client = other.client("billing-7", { sessionTTLMs: 1000, retryForMs: 200, clock });
     const lease = await client.lease("account:1");
     other.signal("SIGSTOP");
-    const began = performance.now();
+    now = 899;
+    lease.check();
+    now = 900; // the ttl without its margin
+    assert.equal(lease.held, false);
     const reason = await aborted(lease.signal);
-    const took = performance.now() - began;
     assert.ok(reason instanceof LeaseLost && reason.code === "expired");
-    assert.ok(took < 1000, `it took ${took} ms, and the ttl is 1000 ms`);
     assert.match(reason.message, /^the lease on account:1 is considered lost: no server confirmed/);
   } finally {
     other.signal("SIGCONT");
@@ -164,17 +171,28 @@ test("after a sleep of the machine a lease is not held until the server has conf
 
 test("many leases are kept by one heartbeat", async () => {
   let beats = 0;
-  let third = () => {};
-  const enough = new Promise<void>((resolve) => (third = resolve));
-  const counting: typeof fetch = (input, init) => {
-    if (String(input).endsWith("/heartbeat") && ++beats === 3) third();
-    return fetch(input, init);
+  let beaten = () => {};
+  const counting: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init);
+    if (String(input).endsWith("/heartbeat")) {
+      beats++;
+      beaten();
+    }
+    return answer;
   };
-  const client = server.client("billing-7", { sessionTTLMs: 3000, fetch: counting });
+  let now = 0;
+  const clock = new Clock({ monotonic: () => now, wall: () => now });
+  const client = server.client("billing-7", { sessionTTLMs: 3000, fetch: counting, clock });
   const leases = await Promise.all(Array.from({ length: 100 }, (_, n) => client.lease(`many:${n}`)));
-  beats = 0;
-  const began = performance.now();
-  await enough;
-  assert.ok(performance.now() - began > 1500, "a heartbeat comes after a third of the ttl, for all leases");
-  for (const lease of leases) lease.check();
+  now = 799; // a heartbeat comes after a third of the ttl, or a fifth of that earlier
+  await client.lease("many:early"); // the keeper looks at the clock
+  for (const third of [1, 2, 3]) {
+    assert.equal(beats, third - 1);
+    const next = new Promise<void>((resolve) => (beaten = resolve));
+    now = third * 1000;
+    await client.lease(`many:third:${third}`);
+    await next;
+    for (const lease of leases) lease.check();
+  }
+  assert.equal(beats, 3);
 });

@@ -17,7 +17,7 @@ import {
   type Job,
 } from "../src/index.js";
 import { guardTools, leaseOf } from "../src/ai-sdk.js";
-import { Server, aborted, failure, until } from "./server.js";
+import { Server, aborted, beat, failure, until } from "./server.js";
 
 let server: Server;
 let a: Client;
@@ -198,7 +198,7 @@ test("a task waits for a person, and the next attempt has the answer", async () 
 
 test("an attempt that lost its lease learns it, and its result does not count", async () => {
   await queue("lost", { backoff_ms: 1, grace_ms: 0 });
-  const worker = server.client("worker-1", { sessionTTLMs: 1000 });
+  const worker = server.client("worker-1");
   const { id } = await a.submit({ queue: "lost", claims: [{ key: "lost:1" }] });
   const errors = await works(
     worker,
@@ -206,6 +206,7 @@ test("an attempt that lost its lease learns it, and its result does not count", 
     async ({ lease, signal, task }) => {
       if (task.attempt === 1) {
         await a.request("revokeLease", { body: { key: lease.key, fence: lease.fence } });
+        beat(worker);
         await aborted(signal);
       }
       return { result: task.attempt };
