@@ -160,8 +160,8 @@ def test_loss_while_the_server_stands_still() -> None:
                 lease.check()
             server.resume()
         assert loss.value.code == "expired" and loss.value.keys == ("k",) and lost == ["k"]
-        with client.lease("k", wait=20) as again:
-            assert again.fence > lease.fence
+        again = client.acquire("k", wait=20)  # a busy machine may lose it again at once
+        assert again.fence > lease.fence
 
 
 def test_body_error_wins_over_the_loss() -> None:
