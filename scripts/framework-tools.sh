@@ -4,7 +4,7 @@
 . "$(dirname "$0")/tools.bash"
 
 declare -A size=( # in MB
-    [adk]=140 [agent-framework]=60 [claude-agent-sdk]=80 [crewai]=310 [langchain]=110 [openai-agents]=120 [pydantic-ai]=120
+    [adk]=140 [agent-framework]=60 [claude-agent-sdk]=80 [crewai]=310 [langchain]=110 [openai-agents]=120 [pydantic-ai]=70
 )
 for lock in internal/test/frameworktest/testdata/*.txt; do
     name=$(basename "$lock" .txt)
