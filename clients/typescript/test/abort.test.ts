@@ -68,16 +68,21 @@ for (const { by, way, held } of scenes) {
         const holder = held ? await other.lease(key) : undefined;
         const controller = new AbortController();
         const { client, count } = way({ request, after }, controller);
-        const work = client.lease(key, { signal: controller.signal });
+        // The call may end before the key is freed, so its end is handled at once.
+        let ended = false;
+        const work = client
+          .lease(key, { signal: controller.signal })
+          .catch((error: Error) => {
+            assert.equal(error.message, "the caller has left");
+            return undefined;
+          })
+          .finally(() => (ended = true));
         const freed = holder !== undefined && (request > 3 || (request === 3 && after)); // 3 waits for that
         if (freed) {
-          await until(other, key, 1, 1);
+          await until(other, key, 1, 1, () => ended);
           await holder.release();
         }
-        const lease = await work.catch((error: Error) => {
-          assert.equal(error.message, "the caller has left");
-          return undefined;
-        });
+        const lease = await work;
         await lease?.release();
         reached ||= count() >= request && controller.signal.aborted;
         await client.line.settled();

@@ -87,9 +87,15 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   );
 }
 
-/** Resolves when so many stand in line and so many hold the key. */
-export async function until(client: Client, key: string, holders: number, waiters: number): Promise<void> {
-  for (;;) {
+/** Resolves when a key has so many holders and waiters, or when over returns true. */
+export async function until(
+  client: Client,
+  key: string,
+  holders: number,
+  waiters: number,
+  over: () => boolean = () => false,
+): Promise<void> {
+  while (!over()) {
     const view = await client.look(key);
     if (view.holders.length === holders && view.length === waiters) return;
     await new Promise((resolve) => setImmediate(resolve));
