@@ -83,7 +83,8 @@ func (n *runner) prepare(ctx context.Context, s *suite, out io.Writer) error {
 func (n *runner) do(ctx context.Context, r *report, j job, argv []string) time.Duration {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = n.root
-	cmd.Env = append(append(os.Environ(), variable+"=1"), j.env...)
+	// Without the path of the checkout in what is compiled, all clones on a machine share the build cache.
+	cmd.Env = append(append(os.Environ(), variable+"=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath"), j.env...)
 	if j.name != "" {
 		return n.program(r, j, cmd)
 	}
