@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -185,7 +185,7 @@ scrape_configs:
 `, rules, server.HTTP), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen := freePort(t)
+	listen := busy.Ports(t, 1)[0]
 	start(t, exec.Command(
 		"prometheus", "--config.file="+config, "--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+listen,
 		"--log.level=warn",
@@ -204,16 +204,6 @@ func start(t *testing.T, cmd *exec.Cmd) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // query asks for the series of an expression now.
@@ -264,7 +254,7 @@ func TestQueries(t *testing.T) {
 	all = slices.Compact(all)
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(2 * patience)
+	late := time.After(busy.Patience())
 	left := slices.Clone(all)
 	for {
 		var problem error

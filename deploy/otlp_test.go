@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	core "k8s.io/api/core/v1"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
 
@@ -189,7 +190,7 @@ func next(t *testing.T, pushes <-chan push) push {
 	select {
 	case p := <-pushes:
 		return p
-	case <-time.After(patience):
+	case <-time.After(busy.Patience()):
 		t.Fatal("no push came")
 		return push{}
 	}
@@ -302,7 +303,7 @@ func TestServerWithoutItsCollector(t *testing.T) {
 	for range 3 { // when the third comes, the second has failed
 		select {
 		case <-came:
-		case <-time.After(patience):
+		case <-time.After(busy.Patience()):
 			t.Fatal("no push came")
 		}
 		s.passes()

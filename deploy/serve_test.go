@@ -22,12 +22,10 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 )
-
-// patience is how long a test waits for a line of a server.
-const patience = 30 * time.Second
 
 // running is a server that was started with the arguments and the variables of a container.
 type running struct {
@@ -124,7 +122,7 @@ func (s *running) becomes(role string) {
 			if strings.HasPrefix(line, role+" ") {
 				return
 			}
-		case <-time.After(patience):
+		case <-time.After(busy.Patience()):
 			s.t.Fatalf("the server is not %s", role)
 		}
 	}
@@ -136,7 +134,7 @@ func (s *running) joins() {
 	s.becomes("standby")
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(patience)
+	late := time.After(busy.Patience())
 	for s.status(s.probe.ReadinessProbe.HTTPGet.Path) != http.StatusOK {
 		select {
 		case <-again.C:
@@ -289,7 +287,7 @@ func (s *running) claims(secret, agent string) (holder string) {
 	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(patience)
+	late := time.After(busy.Patience())
 	for {
 		body := `{"claims": [{"key": "account:1"}], "ttl_ms": 60000, "agent": "` + agent + `"}`
 		r, err := http.NewRequest(http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))

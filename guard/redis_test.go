@@ -16,6 +16,7 @@ import (
 
 	guard "github.com/interlockdev/interlock/guard/redis"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -168,7 +169,9 @@ func TestRedisFencesNeverGoDown(t *testing.T) {
 
 // In a cluster the hash tag keeps the fence with what it protects.
 func TestRedisCluster(t *testing.T) {
-	port, bus := freePort(t), freePort(t)
+	ports := busy.Ports(t, 2)
+	_, port, _ := net.SplitHostPort(ports[0])
+	_, bus, _ := net.SplitHostPort(ports[1])
 	r := startRedis(
 		t, t.TempDir(), "-p "+port, "--bind", "127.0.0.1", "--port", port, "--cluster-enabled", "yes", "--cluster-port", bus,
 	)
@@ -178,18 +181,4 @@ func TestRedisCluster(t *testing.T) {
 	r.does("", write)
 	r.refuses("FENCED", with(t, write, "42", "41"))
 	r.refuses("CROSSSLOT", with(t, write, "fence:{account:12345}", "fence:account:12345"))
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/redisserver"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
@@ -16,7 +17,7 @@ import (
 // Over TLS, as a user with no more rights than the page lists, and with the password from the environment.
 func TestUserOverTLS(t *testing.T) {
 	cert, key := certtest.SelfSigned(t, t.TempDir(), 1)
-	secured := remotetest.FreePorts(t, 1)[0]
+	secured := busy.Ports(t, 1)[0]
 	_, port, _ := net.SplitHostPort(secured)
 	server := durable(
 		t, redisserver.Redis, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
@@ -58,7 +59,7 @@ func TestCluster(t *testing.T) {
 		bus := nodes[0].Do(t, "CONFIG", "GET", "cluster-port")
 		nodes[1].Do(t, "CLUSTER", "MEET", host, port, strings.Split(bus, "\n")[1])
 		for _, node := range nodes {
-			remotetest.WaitFor(t, "the cluster", func() bool {
+			busy.Wait(t, "the cluster", func() bool {
 				return strings.Contains(node.Do(t, "CLUSTER", "INFO"), "cluster_state:ok")
 			})
 		}
@@ -84,6 +85,6 @@ func TestCluster(t *testing.T) {
 // freeBus returns a free port on which nodes talk to each other.
 func freeBus(t *testing.T) string {
 	t.Helper()
-	_, port, _ := net.SplitHostPort(remotetest.FreePorts(t, 1)[0])
+	_, port, _ := net.SplitHostPort(busy.Ports(t, 1)[0])
 	return port
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/redisserver"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
@@ -157,7 +158,7 @@ func TestMemoryIsFull(t *testing.T) {
 		if err := j.Barrier(t.Context()); err != nil {
 			t.Fatalf("barrier: %v", err)
 		}
-		remotetest.WaitFor(t, "the journal to notice", j.Low)
+		busy.Wait(t, "the journal to notice", j.Low)
 		if err := j.Truncate(t.Context(), j.Tail()); err != nil {
 			t.Fatalf("truncate: %v", err)
 		}

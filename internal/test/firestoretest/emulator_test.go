@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/internal/test/tools"
@@ -44,7 +45,7 @@ func start(t testing.TB) *emulator {
 
 func launchEmulator(t testing.TB) *emulator {
 	t.Helper()
-	addr := remotetest.FreePorts(t, 1)[0]
+	addr := busy.Ports(t, 1)[0]
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
-	"github.com/interlockdev/interlock/internal/test/remotetest"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -55,7 +55,7 @@ type Server struct {
 func Start(t testing.TB, k Kind, args ...string) *Server {
 	t.Helper()
 	tools.Need(t, string(k))
-	s := &Server{Addr: remotetest.FreePorts(t, 1)[0], kind: k, Dir: t.TempDir(), args: args}
+	s := &Server{Addr: busy.Ports(t, 1)[0], kind: k, Dir: t.TempDir(), args: args}
 	t.Cleanup(func() { s.Stop(t, syscall.SIGKILL) })
 	s.Restart(t)
 	return s
@@ -206,7 +206,7 @@ func (s *Server) Info(t testing.TB, field string) string {
 // Caught waits until a replica has what its primary has written, and its file begins with the state that it was sent.
 func (s *Server) Caught(t testing.TB, primary *Server) {
 	t.Helper()
-	remotetest.WaitFor(t, "a replica", func() bool {
+	busy.Wait(t, "a replica", func() bool {
 		return s.Info(t, "master_link_status") == "up" &&
 			s.Info(t, "slave_repl_offset") == primary.Info(t, "master_repl_offset") &&
 			s.Info(t, "aof_rewrite_in_progress") == "0" && s.Info(t, "aof_rewrite_scheduled") == "0"

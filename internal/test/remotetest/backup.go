@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // Backup restores the backup of a server into another journal of the engine: the lease is
@@ -28,7 +30,7 @@ func Backup(t *testing.T, e Engine) {
 	if code, said := run(t, "admin", "backup", "verify", file); code != 0 {
 		t.Fatalf("verify: exit code %d: %s", code, said)
 	}
-	ports := FreePorts(t, 2)
+	ports := busy.Ports(t, 2)
 	code, said := run(
 		t, "serve", "--journal", e.URL("original"), "--http", ports[0], "--grpc", ports[1], "--restore", file,
 	)
@@ -74,7 +76,7 @@ func BackupOfShards(t *testing.T, e Engine) {
 			t.Fatalf("acquire: %+v, %v", held[i], err)
 		}
 	}
-	WaitFor(t, "the shards in the other store", func() bool {
+	busy.Wait(t, "the shards in the other store", func() bool {
 		_, text, err := s.fetch(ctx, http.MethodGet, "/v1/shards", "")
 		return err == nil && strings.Count(string(text), `"here":true,"store":"fast"`) == 2
 	})
@@ -85,7 +87,7 @@ func BackupOfShards(t *testing.T, e Engine) {
 			t.Fatalf("move: exit code %d: %s", code, said)
 		}
 	}
-	WaitFor(t, "the end of all moves", func() bool {
+	busy.Wait(t, "the end of all moves", func() bool {
 		_, text, err := s.fetch(ctx, http.MethodGet, "/v1/shards?now=true", "")
 		return err == nil && !strings.Contains(string(text), `"moves"`)
 	})
@@ -110,7 +112,7 @@ func BackupOfShards(t *testing.T, e Engine) {
 	if err := os.Remove(filepath.Join(dir, "shard-0002.backup")); err != nil {
 		t.Fatal(err)
 	}
-	ports := FreePorts(t, 2)
+	ports := busy.Ports(t, 2)
 	code, said := run(t, "serve", "--journal", e.URL("third"), "--http", ports[0], "--grpc", ports[1], "--restore", dir)
 	if code != 2 || !strings.Contains(said, "shard-0002.backup") {
 		t.Fatalf("a backup without a shard: exit code %d: %s", code, said)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -145,7 +146,7 @@ func commandsOutlive(t *testing.T, at string, takeAway func(*Instance)) {
 		t, []*Instance{standby, active}, "task", "work", "fees", "--ttl", "10s", "--", "sh", "-c",
 		`echo x >>"$0"; while ! [ -e "$1" ]; do sleep 0.1; done; echo '{"charged": true}'`, running, done,
 	)
-	WaitFor(t, "the worker to begin", func() bool { _, err := os.Stat(running); return err == nil })
+	busy.Wait(t, "the worker to begin", func() bool { _, err := os.Stat(running); return err == nil })
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "charged")
 	}))
@@ -187,7 +188,7 @@ func commandsOutlive(t *testing.T, at string, takeAway func(*Instance)) {
 	standby.Becomes("ready")
 	for _, key := range []string{"account:1", "fee:1"} {
 		var now held
-		WaitFor(t, "heartbeats for "+key+" after the ttl", func() bool {
+		busy.Wait(t, "heartbeats for "+key+" after the ttl", func() bool {
 			now = held{}
 			standby.MustCall(http.MethodGet, "/v1/keys/"+key, "", &now)
 			return time.Since(died) > 12*time.Second && len(now.Holders) == 1 && now.Holders[0].HeartbeatAge < 4000

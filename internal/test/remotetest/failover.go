@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 var failovers = flag.Int("failovers", 4, "how often FailOver takes the active server away")
@@ -23,7 +24,7 @@ var failovers = flag.Int("failovers", 4, "how often FailOver takes the active se
 func FailOver(t *testing.T, e Engine) {
 	at := e.URL("failover")
 	active, standby := serveTwo(t, at, at)
-	WaitFor(t, "the standby to name the active server", func() bool {
+	busy.Wait(t, "the standby to name the active server", func() bool {
 		a := standby.get("/readyz?role=active")
 		return a.status == 503 && a.Code == "not_owner" && a.Active.HTTP == "http://"+active.http &&
 			a.Active.GRPC == active.grpc
@@ -42,7 +43,7 @@ func FailOver(t *testing.T, e Engine) {
 		t.Fatalf("the status of both is %s", seen)
 	}
 
-	holder, waiter, busy := dial(
+	holder, waiter, cycler := dial(
 		t, "holder", active, standby,
 	), dial(t, "waiter", standby, active), dial(t, "busy", active, standby)
 	ctx := t.Context()
@@ -62,7 +63,7 @@ func FailOver(t *testing.T, e Engine) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		l, err := busy.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:2"}})
+		l, err := cycler.Acquire(ctx, client.Request{Keys: []interlock.Key{"account:2"}})
 		if err != nil {
 			t.Fatalf("acquire: %v", err)
 		}
@@ -99,7 +100,7 @@ func FailOver(t *testing.T, e Engine) {
 		}
 		active.Becomes("standby")
 		active, standby = standby, active
-		WaitFor(t, "the former owner to name the new one", func() bool {
+		busy.Wait(t, "the former owner to name the new one", func() bool {
 			a := standby.get("/readyz?role=active")
 			return a.status == 503 && a.Active.GRPC == active.grpc
 		})

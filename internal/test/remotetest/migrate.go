@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/journal/remote"
 	"github.com/interlockdev/interlock/shard"
@@ -106,7 +107,7 @@ func (p *Place) states(t *testing.T, shards int) map[int][32]byte {
 // and neither a running server nor an existing journal is touched.
 func Migrate(t *testing.T, e Engine) {
 	dir, to := t.TempDir(), e.URL("moved")
-	ports := FreePorts(t, 2)
+	ports := busy.Ports(t, 2)
 	s := ServeAt(t, nil, ports[0], ports[1], "--data-dir", dir)
 	s.Becomes("ready")
 	ctx := t.Context()
@@ -176,7 +177,7 @@ func Migrate(t *testing.T, e Engine) {
 		t.Fatalf("migrate from a journal that does not exist: exit code %d: %s", code, said)
 	}
 	for _, flags := range [][]string{{"--data-dir", back}, {"--journal", e.URL("again")}} {
-		ports := FreePorts(t, 2)
+		ports := busy.Ports(t, 2)
 		s := ServeAt(t, nil, ports[0], ports[1], flags...)
 		s.Becomes("ready")
 		renewed, err := s.call(ctx, http.MethodPost, "/v1/leases/"+held.Lease.ID+"/renew", "{}")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
 	"github.com/interlockdev/interlock/internal/test/history/traffic"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
@@ -56,7 +57,7 @@ func RollingUpgrade(t *testing.T, e Engine) {
 	var servers []*Instance
 	var addresses []string
 	for range shareServers {
-		ports := FreePorts(t, 2)
+		ports := busy.Ports(t, 2)
 		flags := []string{"--journal", e.URL("rolling"), "--shards", "16"}
 		s := newInstance(t, nil, before, ports[0], ports[1], flags)
 		s.Start()
@@ -78,7 +79,7 @@ func RollingUpgrade(t *testing.T, e Engine) {
 			drain(t, s)
 			s.path = path
 			s.Start()
-			WaitFor(t, "the new server to own a shard", func() bool {
+			busy.Wait(t, "the new server to own a shard", func() bool {
 				return s.Status(http.MethodGet, "/readyz?role=active") == http.StatusOK
 			})
 			worked(t.Context(), record, 300)
@@ -86,7 +87,7 @@ func RollingUpgrade(t *testing.T, e Engine) {
 		held.verify(t)
 	}
 	exchange(now)
-	WaitFor(t, "all streams to lead to owners", func() bool {
+	busy.Wait(t, "all streams to lead to owners", func() bool {
 		for _, s := range servers {
 			if s.Metric("interlock_relayed_streams") != "0" {
 				return false
@@ -121,7 +122,7 @@ func hold(t *testing.T, servers []*Instance) *heldLeases {
 	t.Helper()
 	h := &heldLeases{servers: servers, leases: make([]answer, heldNamespaces)}
 	for i := range h.leases {
-		WaitFor(t, "a lease in each namespace", func() (ok bool) { // its shard may be on the move
+		busy.Wait(t, "a lease in each namespace", func() (ok bool) { // its shard may be on the move
 			var err error
 			h.leases[i], err = servers[i%len(servers)].as(namespace(i)).call(
 				t.Context(), http.MethodPost, "/v1/leases", fmt.Sprintf(
@@ -189,7 +190,7 @@ func renew(ctx context.Context, t *testing.T, lease string, n int, via []*Instan
 func (h *heldLeases) verify(t *testing.T) {
 	t.Helper()
 	for i := range h.leases {
-		WaitFor(t, "the lease of every namespace", func() bool {
+		busy.Wait(t, "the lease of every namespace", func() bool {
 			a, err := h.servers[0].as(namespace(i)).call(
 				t.Context(), http.MethodPost, "/v1/leases/"+h.leases[i].Lease.ID+"/renew", "{}",
 			)

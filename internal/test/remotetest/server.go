@@ -5,20 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -40,7 +38,7 @@ type Instance struct {
 // Serve starts a server over a journal with one shard, which is stopped at the end of the test.
 func Serve(t testing.TB, journal string, flags ...string) *Instance {
 	t.Helper()
-	ports := FreePorts(t, 2)
+	ports := busy.Ports(t, 2)
 	return ServeAt(t, nil, ports[0], ports[1], append([]string{"--journal", journal, "--shards", "1"}, flags...)...)
 }
 
@@ -138,7 +136,7 @@ func (s *Instance) Ends() int {
 // Becomes waits until the server reports that it has a role.
 func (s *Instance) Becomes(role string) {
 	s.Helper()
-	timer := time.NewTimer(30 * time.Second)
+	timer := time.NewTimer(busy.Patience())
 	defer timer.Stop()
 	for {
 		select {
@@ -247,10 +245,8 @@ func dial(t testing.TB, agent string, servers ...*Instance) *client.Client {
 	for _, s := range servers {
 		cfg.Addrs = append(cfg.Addrs, s.grpc)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	cfg.RetryFor = 30 * time.Second
-	c, err := client.Dial(ctx, cfg)
+	cfg.RetryFor = busy.Patience()
+	c, err := client.Dial(busy.Context(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,40 +256,4 @@ func dial(t testing.TB, agent string, servers ...*Instance) *client.Client {
 		_ = c.Close(short)
 	})
 	return c
-}
-
-// FreePorts returns addresses of loopback that nothing listens on. They are below the ports that outgoing
-// connections take: a server that is started again finds its own still free.
-func FreePorts(t testing.TB, n int) (ports []string) {
-	t.Helper()
-	const lowest, above = 12_000, 32_000
-	var refused error
-	for range 1000 {
-		if len(ports) == n {
-			return ports
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(above-lowest))))
-		if err != nil {
-			refused = err
-			continue
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().String())
-	}
-	t.Fatalf("there are no free ports: %v", refused)
-	return nil
-}
-
-// WaitFor waits for another process to bring about an event.
-func WaitFor(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !happened() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }

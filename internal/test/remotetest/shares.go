@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
 	"github.com/interlockdev/interlock/internal/test/history/traffic"
 )
@@ -128,7 +129,7 @@ func HistoryOfShares(t *testing.T, e Engine) {
 		}
 		fault.do(s)
 		watch.deaf.Store(nil)
-		WaitFor(t, "all servers to answer for all shards after "+fault.name, func() bool {
+		busy.Wait(t, "all servers to answer for all shards after "+fault.name, func() bool {
 			for _, s := range servers {
 				if s.Status(http.MethodGet, "/readyz") != http.StatusOK {
 					return false
@@ -138,7 +139,7 @@ func HistoryOfShares(t *testing.T, e Engine) {
 		})
 		// A second fault in the time of the first one would double the time without an owner.
 		over := time.Now()
-		WaitFor(t, "an answer in every namespace after "+fault.name, func() bool { return watch.answeredSince(over) })
+		busy.Wait(t, "an answer in every namespace after "+fault.name, func() bool { return watch.answeredSince(over) })
 		down.Store(nil)
 		done[fault.name]++
 	}
@@ -147,7 +148,7 @@ func HistoryOfShares(t *testing.T, e Engine) {
 	if t.Attr("count.namespace_moves", fmt.Sprint(begun)); begun == 0 {
 		t.Error("no namespace has moved")
 	}
-	WaitFor(t, "every server to name the owner of every namespace", func() bool { return allKnowOwners(t, servers) })
+	busy.Wait(t, "every server to name the owner of every namespace", func() bool { return allKnowOwners(t, servers) })
 	watch.end()
 	operations := 0
 	var stopping sync.WaitGroup

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // movedNamespaces is how many of the namespaces of HistoryOfShares move from shard to shard all the time. Faults meet
@@ -56,7 +58,7 @@ func moveAround(t testing.TB, servers []*Instance, down *atomic.Pointer[Instance
 	return func() (int, int) {
 		stop()
 		<-ended
-		WaitFor(t, "the end of all moves", func() bool {
+		busy.Wait(t, "the end of all moves", func() bool {
 			for _, s := range servers {
 				status, text, err := s.fetch(t.Context(), http.MethodGet, "/v1/shards", "")
 				if err != nil || status != http.StatusOK || strings.Contains(string(text), `"moves"`) {

@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"go.uber.org/zap"
 
-	"github.com/interlockdev/interlock/internal/test/remotetest"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 	"github.com/interlockdev/interlock/journal/remote"
@@ -68,7 +68,7 @@ func startClusterWith(t testing.TB, with *papers, flags ...string) *cluster {
 		)
 	}
 	const size = 3
-	ports := remotetest.FreePorts(t, 2*size)
+	ports := busy.Ports(t, 2*size)
 	var initial []string
 	for i := range size {
 		initial = append(initial, fmt.Sprintf("m%d=http://%s", i, ports[size+i]))
@@ -176,7 +176,7 @@ func (c *cluster) client() *clientv3.Client {
 func (c *cluster) settled() {
 	c.Helper()
 	client := c.client()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), busy.Patience())
 	defer cancel()
 	for _, endpoint := range c.endpoints() {
 		for {

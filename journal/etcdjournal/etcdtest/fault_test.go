@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/remote"
@@ -205,7 +206,7 @@ func TestNoSpace(t *testing.T) {
 		// A member compares the quota with its size at its last commit, which comes up to 100 ms after a
 		// write. If appends were faster, they could store more than the quota, and deleting what others
 		// keep would not free enough.
-		remotetest.WaitFor(t, "the members to count the last append", func() bool {
+		busy.Wait(t, "the members to count the last append", func() bool {
 			for _, m := range c.members {
 				status, err := etcd.Status(t.Context(), m.client)
 				if err != nil {
@@ -238,7 +239,7 @@ func TestNoSpace(t *testing.T) {
 	if got := c.texts(j); len(got) != 1+stored {
 		t.Fatalf("the journal holds %d entries, and %d appends were acknowledged", len(got), stored)
 	}
-	remotetest.WaitFor(t, "the journal to say that space is low", j.Low)
+	busy.Wait(t, "the journal to say that space is low", j.Low)
 
 	// An operator's actions.
 	rev, err := etcd.Delete(t.Context(), "others/", clientv3.WithPrefix())
@@ -259,7 +260,7 @@ func TestNoSpace(t *testing.T) {
 			t.Log("the members at the last try:", sizes)
 		}
 	})
-	remotetest.WaitFor(t, "an append after the alarms", func() bool {
+	busy.Wait(t, "an append after the alarms", func() bool {
 		now, err := etcd.Get(t.Context(), "others/")
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/etcdjournal"
 )
@@ -112,7 +113,7 @@ func (p *papers) config(t testing.TB) *tls.Config {
 func TestTLS(t *testing.T) {
 	c := startClusterWith(t, newPapers(t))
 	at := c.place()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busy.Patience())
 	defer cancel()
 	j, err := c.store(at).Open(ctx)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/versity/versitygw/embedgw"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
 	"github.com/interlockdev/interlock/journal/oncejournal"
@@ -100,7 +101,7 @@ func onDisk(t testing.TB) *store { return newGateway(t).store }
 
 func newGateway(t testing.TB) *gateway {
 	t.Helper()
-	g := &gateway{store: named(remotetest.FreePorts(t, 1)[0]), dir: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	g := &gateway{store: named(busy.Ports(t, 1)[0]), dir: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
 	if err := os.Mkdir(filepath.Join(g.dir, bucket), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func (g *gateway) start(t testing.TB) {
 	if err := g.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	remotetest.WaitFor(t, "the gateway to answer", func() bool {
+	busy.Wait(t, "the gateway to answer", func() bool {
 		got, err := http.Get("http://" + g.addr + "/healthz")
 		if err != nil {
 			return false
