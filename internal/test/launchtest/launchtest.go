@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/internal/filelock"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
-
-// startTimeout bounds a start; it is generous, because test machines are slow.
-const startTimeout = time.Minute
 
 // built is the binary, once a test has asked for it.
 var built struct {
@@ -66,7 +65,16 @@ func run(name string, args ...string) error {
 }
 
 // Main runs the tests and removes the binary that they built; TestMain calls it.
+//
+// A test run below nohup ignores SIGHUP, and one that a script began with "&" SIGINT and SIGQUIT. The commands of the
+// tests would ignore these, too, and a shell cannot trap them. A signal that this process handles has its default effect
+// in them.
 func Main(m interface{ Run() int }) {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // which this process goes on to ignore
+		}
+	}
 	code := m.Run()
 	if built.path != "" {
 		os.RemoveAll(filepath.Dir(built.path))
@@ -102,7 +110,10 @@ func TryStart(t testing.TB, cfg launch.Config) (*launch.Server, error) {
 	if cfg.Binary == "" {
 		cfg.Binary = Binary(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	// A server that is started again finds these addresses still free.
+	ports := busy.Ports(t, 2)
+	cfg.Args = append([]string{"--http", ports[0], "--grpc", ports[1]}, cfg.Args...)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	s, err := launch.Start(ctx, cfg)
 	if err == nil {
