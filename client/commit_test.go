@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -419,7 +420,7 @@ func TestCommitOverTheEndOfItsSession(t *testing.T) {
 	})
 	told := make(chan error, 1)
 	go func() {
-		_, err := c.Commit(patient(t), writing(client.Add("n", 1)))
+		_, err := c.Commit(busy.Context(t), writing(client.Add("n", 1)))
 		told <- err
 	}()
 	await(t, lost, "the answer that is lost")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/server"
 )
@@ -33,13 +34,8 @@ func overEach(t *testing.T, test func(t *testing.T, scheme string)) {
 func TestNobodyListens(t *testing.T) { overEach(t, nobodyListens) }
 
 func nobodyListens(t *testing.T, scheme string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, err = client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr}})
+	addr := busy.Ports(t, 1)[0]
+	_, err := client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr}})
 	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) ||
 		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)

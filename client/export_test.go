@@ -10,3 +10,8 @@ func DialLookup(
 	servers.Lookup = lookup
 	return dialFirst(ctx, dialer(cfg, servers), servers, cfg)
 }
+
+// DialOver is Dial with a dialer of the test.
+func DialOver(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
+	return dialFirst(ctx, dialer, listOf(cfg.Addrs), cfg)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -271,7 +272,7 @@ func TestGivenUpResumptionCrossesTheGrant(t *testing.T) {
 		b.setLose(doneAfterGrant(parked))
 		unblock()
 		await(t, parked, "the answer that it is parked again")
-		again, err := s.client("b").Resume(patient(t), lease.ID(), client.ResumeRequest{})
+		again, err := s.client("b").Resume(busy.Context(t), lease.ID(), client.ResumeRequest{})
 		if err != nil {
 			t.Fatalf("%v: resumed after that: %v", keys, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // proxy is a TCP proxy that cuts each connection after a number of bytes, at any moment: within
@@ -134,7 +135,7 @@ func TestCutConnections(t *testing.T) {
 				for range rounds {
 					n := r.IntN(keys)
 					a := &accounts[n]
-					lease, err := c.Acquire(patient(t), exclusively(interlock.Key(fmt.Sprint("account:", n))))
+					lease, err := c.Acquire(busy.Context(t), exclusively(interlock.Key(fmt.Sprint("account:", n))))
 					if err != nil {
 						t.Error(err)
 						return
@@ -148,7 +149,7 @@ func TestCutConnections(t *testing.T) {
 					a.fence = lease.Fence()
 					a.count++
 					a.inside.Add(-1)
-					if err := lease.Release(patient(t), client.Outcome{Note: fmt.Sprint(a.count)}); err != nil {
+					if err := lease.Release(busy.Context(t), client.Outcome{Note: fmt.Sprint(a.count)}); err != nil {
 						t.Error(err)
 						return
 					}
@@ -193,7 +194,7 @@ func TestGivenUpRequestsLeaveNothing(t *testing.T) {
 				lease, err := c.Acquire(ctx, exclusively("k", interlock.Key(fmt.Sprint("k", r.IntN(3)))))
 				if err == nil {
 					got.Add(1)
-					_ = lease.Release(patient(t), client.Outcome{})
+					_ = lease.Release(busy.Context(t), client.Outcome{})
 				} else if gaveUp.Add(1); !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}

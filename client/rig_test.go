@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/filejournal"
 	"github.com/interlockdev/interlock/journal/memjournal"
@@ -82,15 +83,13 @@ func (w *world) start() {
 // listen opens the gRPC door.
 func (w *world) listen() string {
 	w.t.Helper()
-	at := w.addr
-	if at == "" {
-		at = "127.0.0.1:0"
+	if w.addr == "" {
+		w.addr = busy.Ports(w.t, 1)[0]
 	}
-	l, err := net.Listen("tcp", at)
+	l, err := net.Listen("tcp", w.addr)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.addr = l.Addr().String()
 	w.leave = listenWith(w.door.Server(), l)
 	return w.addr
 }
@@ -160,7 +159,7 @@ func (w *world) connect(dialer client.Dialer, cfg client.Config) *client.Client 
 }
 
 func closeClient(t testing.TB, c *client.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busy.Patience())
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		t.Error("close:", err)
@@ -284,23 +283,12 @@ func (l *brokenLink) Recv(f *proto.ServerFrame) error {
 	return nil
 }
 
-// patience is how long a test waits for an imminent event: far longer than it takes on a busy
-// machine, so that a test which waits in vain fails by itself and names the event.
-const patience = 15 * time.Second
-
-// patient is a context for a call that must be answered.
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errInVain)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 var errInVain = errors.New("it was waited for in vain")
 
 // await receives what a channel brings, or fails.
 func await[T any](t testing.TB, ch <-chan T, what string) (v T) {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(busy.Patience())
 	defer timer.Stop()
 	select {
 	case v = <-ch:

@@ -12,6 +12,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // A scenario holds for every transport between client and server.
@@ -295,10 +296,10 @@ type stage struct {
 	ctx    context.Context
 	client func(agent string) *client.Client
 
-	patience time.Duration // with a clock of its own: longer than anything takes; 0: patience
+	patience time.Duration // with a clock of its own: longer than anything takes; 0: busy.Patience
 }
 
-func (s *stage) bound() time.Duration { return cmp.Or(s.patience, patience) }
+func (s *stage) bound() time.Duration { return cmp.Or(s.patience, busy.Patience()) }
 
 func (s *stage) acquire(c *client.Client, req client.Request) *client.Lease {
 	s.t.Helper()
