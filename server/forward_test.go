@@ -17,6 +17,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/placement"
 	"github.com/interlockdev/interlock/server"
@@ -151,7 +152,7 @@ func (d *door) visitor(t *testing.T) *visit {
 	select {
 	case v := <-d.came:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(busy.Patience()):
 		t.Fatal("there is no further connection")
 		return nil
 	}
@@ -162,7 +163,7 @@ func (v *visit) leaves(t *testing.T) {
 	t.Helper()
 	select {
 	case <-v.left:
-	case <-time.After(20 * time.Second):
+	case <-time.After(busy.Patience()):
 		t.Fatalf("the connection from %s stays", v.RemoteAddr())
 	}
 }
@@ -355,9 +356,7 @@ func TestRelayOnce(t *testing.T) {
 	members := serveMembers(t, nil)
 	members[0].lost.Store(true)
 	members[0].others[0].Store(members[1])
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err := client.Dial(ctx, client.Config{
+	_, err := client.Dial(busy.Context(t), client.Config{
 		Addrs: []string{members[1].grpc}, Namespace: interlock.Namespace(namespaceOf(0)), Agent: "a",
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeNotOwner {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/protomessage"
 	"github.com/interlockdev/interlock/proto"
 )
@@ -70,7 +71,7 @@ func (g *gatedServer) dial(addr string) net.Conn {
 		g.Fatal(err)
 	}
 	g.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(busy.Patience()))
 	return conn
 }
 

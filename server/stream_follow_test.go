@@ -7,19 +7,20 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // dialMembers connects package client to session addresses.
 func dialMembers(t *testing.T, namespace, agent string, addrs ...string) *client.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	c, err := client.Dial(ctx, client.Config{Addrs: addrs, Namespace: interlock.Namespace(namespace), Agent: agent})
+	c, err := client.Dial(
+		busy.Context(t), client.Config{Addrs: addrs, Namespace: interlock.Namespace(namespace), Agent: agent},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		short, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		short, cancel := context.WithTimeout(context.Background(), busy.Patience())
 		defer cancel()
 		_ = c.Close(short)
 	})
@@ -31,8 +32,7 @@ func dialMembers(t *testing.T, namespace, agent string, addrs ...string) *client
 func TestStreamGoesToOwner(t *testing.T) {
 	for over, scheme := range map[string]string{"Framed": "", "GRPC": "grpc://"} {
 		t.Run(over, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
+			ctx := busy.Context(t)
 			members := serveMembers(t, nil)
 			ns, owner, relay := namespaceOf(0), members[0], members[1]
 			other := dialMembers(t, ns, "other", owner.grpc)
@@ -96,7 +96,7 @@ func standsInLine(t *testing.T, queued chan struct{}) {
 	t.Helper()
 	select {
 	case <-queued:
-	case <-time.After(20 * time.Second):
+	case <-time.After(busy.Patience()):
 		t.Fatal("the client does not stand in line")
 	}
 }
@@ -104,13 +104,11 @@ func standsInLine(t *testing.T, queued chan struct{}) {
 // An owner that is not on the client's list is not connected to: the stream stays relayed. A client decides that before
 // it connects again, so its second connection shows the decision about the first.
 func TestStreamDoesNotFollowStrangers(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := busy.Context(t)
 	members := serveMembers(t, nil)
 	ns, owner, relay := namespaceOf(0), members[0], members[1]
-	away := listen(t)
-	_ = away.Close()
-	c := dialMembers(t, ns, "a", relay.grpc, away.Addr().String())
+	away := busy.Ports(t, 1)[0] // where nobody listens
+	c := dialMembers(t, ns, "a", relay.grpc, away)
 	first := relay.sessions.visitor(t)
 	owner.sessions.visitor(t) // the relay's
 	_ = first.Conn.Close()
@@ -132,8 +130,7 @@ func TestStreamDoesNotFollowStrangers(t *testing.T) {
 
 // An owner on the list that cannot be reached from the client costs an attempt. The stream stays relayed.
 func TestStreamStaysRelayed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := busy.Context(t)
 	members := serveMembers(t, nil)
 	ns, owner, relay := namespaceOf(0), members[0], members[1]
 	owner.sessions.shut.Store(true)

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -130,7 +132,7 @@ func TestFramesTogether(t *testing.T) {
 
 // A client that asks and does not read is cut, also where the reader sends the answers.
 func TestFramedClientThatDoesNotRead(t *testing.T) {
-	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 50 * time.Millisecond})
+	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: time.Second})
 	addr, _ := serveStreams(t, d.Server())
 	conn := dialDoor(t, addr)
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
@@ -170,18 +172,38 @@ func TestFramedDoorIsFull(t *testing.T) {
 
 // A connection that does not say what it wants is not kept.
 func TestSlowGreeting(t *testing.T) {
-	d := newStreamDoor(t, server.StreamConfig{Greeting: 20 * time.Millisecond})
-	addr, _ := serveStreams(t, d.Server())
 	for _, said := range []string{"", "INTER", proto.Preface, proto.Preface + "\x02\xff"} {
-		conn := dialDoor(t, addr)
-		if _, err := io.WriteString(conn, said); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(conn); err != nil || len(b) > 0 {
-			t.Errorf("after %q: got %q, %v", said, b, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := newStreamDoor(t, server.StreamConfig{Greeting: 5 * time.Second})
+			s, l := d.Server(), &oneConn{conns: make(chan net.Conn, 1)}
+			go func() { _ = s.Serve(l) }()
+			defer s.Stop()
+			conn, theirs := net.Pipe()
+			l.conns <- theirs
+			go func() { _, _ = io.WriteString(conn, said) }()
+			began := time.Now()
+			if b, err := io.ReadAll(conn); err != nil || len(b) > 0 || time.Since(began) != 5*time.Second {
+				t.Errorf("after %q: got %q, %v, in %v", said, b, err, time.Since(began))
+			}
+			conn.Close()
+		})
 	}
 }
+
+// oneConn is a listener that has a connection without a socket: its deadlines pass with the clock of a bubble.
+type oneConn struct {
+	conns chan net.Conn
+	once  sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c, more := <-l.conns; more {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (l *oneConn) Close() error   { l.once.Do(func() { close(l.conns) }); return nil }
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // A stopped server ends what it serves; a client that was cut learns why.
 func TestStreamServerStops(t *testing.T) {

@@ -371,7 +371,7 @@ func TestOverloadHoldsTheStreamUp(t *testing.T) {
 // The same over gRPC, where a client that neither reads nor hears that it was cut
 // costs one stream of its own connection and nothing of the server's.
 func TestClientThatNeverReadsOverGRPC(t *testing.T) {
-	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: 100 * time.Millisecond, MaxStreams: 1})
+	d := newStreamDoor(t, server.StreamConfig{WriteTimeout: time.Second, MaxStreams: 1})
 	stream, conn := d.overGRPC(nil)
 	const op = `ops { seq: %d check_fence { key: "k" fence: 1 } }`
 	if err := stream.SendMsg(protomessage.ClientFrame(t, fmt.Sprintf(op, 1))); err != nil {
