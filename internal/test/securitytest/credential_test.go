@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -320,7 +321,7 @@ func revoked(t *testing.T, s *site) {
 			},
 		)
 	}()
-	eventually(t, "somebody waits", func() bool {
+	busy.Wait(t, "somebody waits", func() bool {
 		return strings.Contains(s.agent(t, rival, "GET", "/v1/keys/g:revoked", "").raw, "short-lived-wait")
 	})
 
@@ -339,24 +340,14 @@ func revoked(t *testing.T, s *site) {
 	s.agentWith(t, s.secrets[rival]).want(200)
 }
 
-// eventually waits for something that happens elsewhere without notice.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not happen that %s", what)
-		}
-	}
-}
-
 func oldTLS(t *testing.T, s *site) {
 	for _, addr := range []string{s.server.HTTP, s.server.GRPC, s.server.RESP} {
-		c, err := net.DialTimeout("tcp", addr, patience)
+		c, err := net.DialTimeout("tcp", addr, busy.Patience())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(patience))
+		_ = c.SetDeadline(time.Now().Add(busy.Patience()))
 		fmt.Fprintf(c, "GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets[rival])
 		b := make([]byte, 512)
 		n, _ := c.Read(b)
@@ -375,7 +366,7 @@ func oldTLS(t *testing.T, s *site) {
 	if _, err := tls.Dial("tcp", s.server.HTTP, &tls.Config{MinVersion: tls.VersionTLS12}); err == nil {
 		t.Error("a certificate that nobody signed is taken")
 	}
-	d := net.Dialer{Timeout: patience}
+	d := net.Dialer{Timeout: busy.Patience()}
 	c, err := (&tls.Dialer{NetDialer: &d, Config: s.tls()}).DialContext(context.Background(), "tcp", s.server.HTTP)
 	if err != nil {
 		t.Fatal(err)

@@ -58,6 +58,7 @@ var fenceAttacks = []attack{
 // evidence is a signed fence, and the keys with which a guard checks it.
 type evidence struct {
 	statement string
+	at        time.Time // just after it was signed: it holds for seconds, which a busy machine takes for a case
 	keys      signed.KeySet
 	fence     interlock.Fence
 	lease     string
@@ -65,11 +66,9 @@ type evidence struct {
 
 const fenced = "signed:1"
 
-var shown *evidence
-
 func (s *site) evidence(t *testing.T) *evidence {
 	t.Helper()
-	if shown == nil {
+	if s.shown == nil {
 		keys, err := signed.ParseKeySet([]byte(s.send(t, ask{method: "GET", path: "/v1/fences/keys"}).want(200).raw))
 		if err != nil {
 			t.Fatal(err)
@@ -81,15 +80,16 @@ func (s *site) evidence(t *testing.T) *evidence {
 			t.Fatal(err)
 		}
 		e.statement = s.agent(t, rival, "POST", "/v1/leases/"+e.lease+"/statement", `{}`).want(200).must("statement")
-		shown = e
+		e.at = time.Now()
+		s.shown = e
 	}
 	// The real one is good: the refusals below are due to the changes made to it.
-	if err := shown.check(
-		shown.statement, time.Now(), signed.Want{Namespace: rival, Key: fenced, Fence: shown.fence},
+	if err := s.shown.check(
+		s.shown.statement, s.shown.at, signed.Want{Namespace: rival, Key: fenced, Fence: s.shown.fence},
 	); err != "" {
 		t.Fatal(err)
 	}
-	return shown
+	return s.shown
 }
 
 func (e *evidence) check(statement string, now time.Time, want signed.Want) interlock.Code {
@@ -109,7 +109,7 @@ func (e *evidence) refuses(t *testing.T, forgeries map[string]string) {
 		if text == e.statement {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		if code := e.check(text, time.Now(), signed.Want{Namespace: rival}); code != interlock.CodeInvalidStatement {
+		if code := e.check(text, e.at, signed.Want{Namespace: rival}); code != interlock.CodeInvalidStatement {
 			t.Errorf("%s: %q", name, code)
 		}
 	}
@@ -170,7 +170,7 @@ func fenceKeys(t *testing.T, s *site) {
 		&signed.Statement{
 			Namespace: rival, Claims: []interlock.Claim{{Key: fenced, Mode: interlock.Exclusive}}, Fence: e.fence,
 		},
-		time.Now(), time.Minute,
+		e.at, time.Minute,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func fenceTimes(t *testing.T, s *site) {
 	e := s.evidence(t)
 	want := signed.Want{Namespace: rival, Key: fenced, Fence: e.fence}
 	for name, at := range map[string]time.Time{
-		"after its end": time.Now().Add(signed.DefaultTTL + signed.Leeway), "long after": time.Now().Add(1000 * time.Hour),
-		"before": time.Now().Add(-time.Hour),
+		"after its end": e.at.Add(signed.DefaultTTL + signed.Leeway), "long after": e.at.Add(1000 * time.Hour),
+		"before": e.at.Add(-time.Hour),
 	} {
 		if code := e.check(e.statement, at, want); code != interlock.CodeInvalidStatement {
 			t.Errorf("%s: %q", name, code)
@@ -258,7 +258,7 @@ func fenceAudiences(t *testing.T, s *site) {
 		"no namespace":       {signed.Want{Key: fenced}, interlock.CodeForeignFence},
 		"a newer fence seen": {signed.Want{Namespace: rival, Key: fenced, Fence: e.fence + 1}, interlock.CodeFenced},
 	} {
-		if code := e.check(e.statement, time.Now(), c.want); code != c.code {
+		if code := e.check(e.statement, e.at, c.want); code != c.code {
 			t.Errorf("%s: %q, want %q", name, code, c.code)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -19,7 +20,7 @@ import (
 // session opens a connection to the session port.
 func (s *site) session(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", s.server.GRPC, s.tls())
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: busy.Patience()}, "tcp", s.server.GRPC, s.tls())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func (s *site) framed(
 	t *testing.T, credential, namespace string,
 ) (*proto.FramedLink[proto.ClientFrame, proto.ServerFrame], error) {
 	t.Helper()
-	link := proto.ClientFramed(s.session(t), 64<<20, proto.IdleTimeouts{Ask: patience, Expect: patience})
+	link := proto.ClientFramed(s.session(t), 64<<20, proto.IdleTimeouts{Ask: busy.Patience(), Expect: busy.Patience()})
 	t.Cleanup(func() { link.Close(nil) })
 	return link, link.Begin(proto.Hello{Credential: credential, Namespace: interlock.Namespace(namespace)})
 }
@@ -92,7 +93,7 @@ func framedFrames(t *testing.T, s *site) {
 		"another protocol":     "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		c := s.session(t)
-		_ = c.SetDeadline(time.Now().Add(patience))
+		_ = c.SetDeadline(time.Now().Add(busy.Patience()))
 		_, _ = io.WriteString(c, bytes)
 		if b, err := io.ReadAll(c); timedOut(err) || len(b) > 4<<10 {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
@@ -118,7 +119,7 @@ func framedHalves(t *testing.T, s *site) {
 		t.Errorf("memory grew by %.0f bytes", grown)
 	}
 	for i := 49; i < len(last); i += 50 { // each is cut off after ten seconds
-		_ = last[i].SetReadDeadline(time.Now().Add(patience))
+		_ = last[i].SetReadDeadline(time.Now().Add(busy.Patience()))
 		if _, err := last[i].Read(make([]byte, 1)); err == nil || timedOut(err) {
 			t.Errorf("connection %d is kept: %v", i, err)
 		}
@@ -135,7 +136,7 @@ func framedAnnounced(t *testing.T, s *site) {
 	}
 	for range 50 {
 		c := s.session(t)
-		link := proto.ClientFramed(c, 1<<20, proto.IdleTimeouts{Ask: patience, Expect: patience})
+		link := proto.ClientFramed(c, 1<<20, proto.IdleTimeouts{Ask: busy.Patience(), Expect: busy.Patience()})
 		if err := link.Begin(proto.Hello{Credential: s.secrets[rival]}); err != nil {
 			t.Fatal(err)
 		}

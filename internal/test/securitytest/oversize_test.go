@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -187,7 +188,7 @@ func endlessChunks(t *testing.T, s *site) {
 		} else if res.StatusCode != 413 || !res.Close {
 			t.Errorf("%s: %s", path, res.Status)
 		}
-		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_ = c.SetReadDeadline(time.Now().Add(busy.Patience()))
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
 		if n := <-written; n > 32<<20 {

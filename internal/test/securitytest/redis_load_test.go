@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -29,12 +30,12 @@ func redisOtherProtocols(t *testing.T, s *site) {
 	} {
 		s.wire(t, "", "").ends(what, bytes)
 	}
-	plain, err := net.DialTimeout("tcp", s.server.RESP, patience)
+	plain, err := net.DialTimeout("tcp", s.server.RESP, busy.Patience())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	_ = plain.SetDeadline(time.Now().Add(patience))
+	_ = plain.SetDeadline(time.Now().Add(busy.Patience()))
 	_, _ = io.WriteString(plain, evil)
 	if b, err := io.ReadAll(plain); timedOut(err) || strings.Contains(string(b), "OK") {
 		t.Errorf("plain text: %q, %v", b, err)
@@ -43,7 +44,7 @@ func redisOtherProtocols(t *testing.T, s *site) {
 		t.Errorf("the HTTP port answers %+v", got)
 	}
 	c := s.session(t)
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(busy.Patience()))
 	_, _ = io.WriteString(c, respCommand("AUTH", s.secrets[rival])+respCommand("SET", "evil:4", "x"))
 	if b, err := io.ReadAll(c); timedOut(err) || strings.Contains(string(b), "+OK") {
 		t.Errorf("the session port answers %q, %v", b, err)
@@ -56,7 +57,7 @@ func redisOtherProtocols(t *testing.T, s *site) {
 	open := launchtest.Start(t, launch.Config{DataDir: t.TempDir(), Args: []string{"--resp", "127.0.0.1:0"}})
 	dial := func() net.Conn {
 		t.Helper()
-		conn, err := net.DialTimeout("tcp", open.RESP, patience)
+		conn, err := net.DialTimeout("tcp", open.RESP, busy.Patience())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func redisOtherProtocols(t *testing.T, s *site) {
 	s.wireOver(t, dial(), "", "").ends("a form", page+"SET evil:5 x\r\n")
 	conn := dial()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(busy.Patience()))
 	if err := tls.Client(conn, s.tls()).Handshake(); err == nil || timedOut(err) {
 		t.Errorf("TLS to plain text: %v", err)
 	}
@@ -202,7 +203,7 @@ func redisHalves(t *testing.T, s *site) {
 	sent := make(chan time.Duration)
 	go func() {
 		for { // each of its bytes is in time
-			if _, err := io.WriteString(slow.conn, "x"); err != nil || time.Since(began) > patience {
+			if _, err := io.WriteString(slow.conn, "x"); err != nil || time.Since(began) > busy.Patience() {
 				sent <- time.Since(began)
 				return
 			}
@@ -218,7 +219,7 @@ func redisHalves(t *testing.T, s *site) {
 			t.Errorf("connection %d: %s", i, got)
 		}
 	}
-	if took := <-sent; took > patience {
+	if took := <-sent; took > busy.Patience() {
 		t.Errorf("a client with one byte at a time is not cut off within %v", took)
 	}
 }
@@ -250,7 +251,7 @@ func redisCrowd(t *testing.T, s *site) {
 	}})
 	dial := func() net.Conn {
 		t.Helper()
-		conn, err := net.DialTimeout("tcp", small.RESP, patience)
+		conn, err := net.DialTimeout("tcp", small.RESP, busy.Patience())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +269,7 @@ func redisCrowd(t *testing.T, s *site) {
 	}
 	s.wireOver(t, dial(), "second", s.secrets[acme]).want("+OK", "SET", "crowd:1", "x", "NX", "EX", "60")
 	first.want("$x", "GET", "crowd:1")
-	_ = oldest.SetDeadline(time.Now().Add(patience))
+	_ = oldest.SetDeadline(time.Now().Add(busy.Patience()))
 	if _, err := io.Copy(io.Discard, oldest); timedOut(err) {
 		t.Error("the oldest connection without a credential is still there")
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // wire is a connection to the Redis port.
@@ -27,7 +29,7 @@ type wire struct {
 // wire opens a connection, with a credential unless it is "".
 func (s *site) wire(t *testing.T, user, credential string) *wire {
 	t.Helper()
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", s.server.RESP, s.tls())
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: busy.Patience()}, "tcp", s.server.RESP, s.tls())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func (s *site) wire(t *testing.T, user, credential string) *wire {
 func (s *site) wireOver(t *testing.T, conn net.Conn, user, credential string) *wire {
 	t.Helper()
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(2 * patience))
+	_ = conn.SetDeadline(time.Now().Add(busy.Patience()))
 	w := &wire{t: t, s: s, conn: conn, in: bufio.NewReader(conn)}
 	if credential != "" {
 		w.want("+OK", "AUTH", user, credential)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 var secretAttacks = []attack{
@@ -86,7 +88,7 @@ func secretsInLog(t *testing.T, s *site) {
 		t, rival, "POST", "/v1/commits", `{"writes":[{"key":"in-the-log:2","put":"content-of-nobody-else"}]}`,
 	).want(200)
 	s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
-	eventually(
+	busy.Wait(
 		t, "the end of the lease is logged", func() bool { return strings.Contains(s.log.String(), "in-the-log:1") },
 	)
 	secrets := s.hidden()

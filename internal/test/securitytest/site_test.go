@@ -17,13 +17,11 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/server"
 )
-
-// patience is how long a case waits for an event before it reports that there is none.
-const patience = 20 * time.Second
 
 // Two tenants, each with an agent's credential and an operator's. acme has something of
 // everything (see world_test.go), and everything of it has acme's mark in its name; rival is
@@ -50,6 +48,9 @@ type site struct {
 	key         string            // a line of the certificate's key
 	log         *transcript
 	said        *transcript // by the server, to any caller, over HTTP and the stream
+
+	theirs, never things    // what acme has, and what never was, once a case has asked
+	shown         *evidence // a signed statement, likewise
 }
 
 // transcript collects what is written to it, for the search for secrets.
@@ -114,7 +115,7 @@ func newSite(t *testing.T) *site {
 	}})
 	transport := &http.Transport{TLSClientConfig: s.tls(), MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	s.web = &http.Client{Transport: transport, Timeout: patience}
+	s.web = &http.Client{Transport: transport, Timeout: busy.Patience()}
 	return s
 }
 
@@ -127,7 +128,7 @@ func (s *site) reload(t *testing.T, lines string) {
 	if err := s.server.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, done, func() bool { return strings.Count(s.log.String(), done) > seen })
+	busy.Wait(t, done, func() bool { return strings.Count(s.log.String(), done) > seen })
 }
 
 func (s *site) tls() *tls.Config { return &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12} }
@@ -155,12 +156,12 @@ func (s *site) certify(t *testing.T, dir string) (keyFile string) {
 // connect opens a connection to the HTTP port, for data that no client would send.
 func (s *site) connect(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", s.server.HTTP, s.tls())
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: busy.Patience()}, "tcp", s.server.HTTP, s.tls())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(busy.Patience())); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -100,14 +101,14 @@ func (s *site) memory(t *testing.T) float64 {
 }
 
 // undisturbed measures how another tenant is served meanwhile. The bound is far above
-// what a call takes on a busy machine, and far below any timeout.
+// what a call takes on a busy machine, and below the shortest timeout of the server, 10 s.
 func undisturbed(t *testing.T, s *site) {
 	t.Helper()
 	for i := range 20 {
 		began := time.Now()
 		lease := s.agent(t, acme, "POST", "/v1/leases", `{"claims":[{"key":"undisturbed:1"}]}`).want(200).must("lease.id")
 		s.agent(t, acme, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("lease %d of another tenant took %v", i, took)
 		}
 	}
@@ -122,7 +123,7 @@ func halfRequests(t *testing.T, s *site) {
 	before := s.memory(t)
 	var open [200]net.Conn
 	for i := range open {
-		open[i] = s.connect(t) // for as long as patience
+		open[i] = s.connect(t)
 		if _, err := io.WriteString(open[i], halves[i%len(halves)]); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func halfRequests(t *testing.T, s *site) {
 	undisturbed(t, s)
 	for i, c := range open {
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("connection %d, with %.20q, is still open after %v", i, halves[i%len(halves)], patience)
+			t.Fatalf("connection %d, with %.20q, is still open after %v", i, halves[i%len(halves)], busy.Patience())
 		}
 	}
 	if grown := s.memory(t) - before; grown > 64<<20 {
@@ -237,7 +238,7 @@ func deafStream(t *testing.T, s *site) {
 
 func tooManyReaders(t *testing.T, s *site) {
 	// The cases before this one have left; their ends are noticed by and by.
-	eventually(t, "no reader is left", func() bool { return s.figure(t, "interlock_event_streams") == 0 })
+	busy.Wait(t, "no reader is left", func() bool { return s.figure(t, "interlock_event_streams") == 0 })
 	for range 64 {
 		c := mute(t, s, "/v1/events?follow=true")
 		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
@@ -255,7 +256,7 @@ func quota(t *testing.T, s *site, text string) (back func()) {
 	t.Helper()
 	s.operator(t, rival, "PUT", "/v1/namespace", `{"closed":false,"quota":`+text+`}`).want(200)
 	return func() {
-		eventually(t, "the quota is taken back", func() bool {
+		busy.Wait(t, "the quota is taken back", func() bool {
 			return s.operator(t, rival, "PUT", "/v1/namespace", `{"closed":false}`).status == 200
 		})
 	}
@@ -330,11 +331,11 @@ func brokenWaits(t *testing.T, s *site) {
 		)
 		all = append(all, c)
 	}
-	eventually(t, "all stand in line", func() bool { return strings.Contains(length(), `"length":200`) })
+	busy.Wait(t, "all stand in line", func() bool { return strings.Contains(length(), `"length":200`) })
 	for _, c := range all {
 		c.Close()
 	}
-	eventually(t, "nobody is in line", func() bool { return strings.Contains(length(), `"length":0`) })
+	busy.Wait(t, "nobody is in line", func() bool { return strings.Contains(length(), `"length":0`) })
 	s.agent(t, rival, "POST", "/v1/leases/"+lease+"/release", `{}`).want(200)
 	s.agent(t, rival, "POST", "/v1/leases", `{"claims":[{"key":"`+key+`"}]}`).want(200)
 }

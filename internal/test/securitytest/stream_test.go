@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -66,7 +67,7 @@ func (s *site) dial(t *testing.T) *grpc.ClientConn {
 // stream opens a stream with some metadata, over a connection of its own.
 func (s *site) stream(t *testing.T, md ...string) *link {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	t.Cleanup(cancel)
 	stream, err := s.newStream(t, metadata.NewOutgoingContext(ctx, metadata.Pairs(md...)))
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *site) follow(t *testing.T, credential, path string, header ...string) *
 // until reads lines until one has some text in it, and returns all lines read.
 func (r *reader) until(text string) string {
 	r.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(busy.Patience())
 	for {
 		select {
 		case line, more := <-r.lines:
@@ -215,7 +216,7 @@ func (r *reader) until(text string) string {
 // ends waits for the end.
 func (r *reader) ends() {
 	r.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(busy.Patience())
 	for {
 		select {
 		case _, more := <-r.lines:

@@ -111,16 +111,14 @@ func (s *site) view(t *testing.T) string {
 }
 
 // worlds are made once: what acme has, and what never was.
-var worlds struct{ theirs, never things }
-
 func (s *site) worlds(t *testing.T) (theirs, never things) {
 	t.Helper()
-	if worlds.theirs == nil {
-		worlds.theirs = s.world(t)
-		worlds.never = nowhere(worlds.theirs)
+	if s.theirs == nil {
+		s.theirs = s.world(t)
+		s.never = nowhere(s.theirs)
 		s.operator(t, rival, "PUT", "/v1/patterns/runs", `{"pattern":"org:{org}/runs","capacity":100}`).want(200)
 	}
-	return worlds.theirs, worlds.never
+	return s.theirs, s.never
 }
 
 // cross carries out every trial that names a thing that wanted is true of, once with acme's and

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -287,7 +288,7 @@ func forgedLog(t *testing.T, s *site) {
 	s.agent(t, rival, "GET", "/v1/keys", "", "Host", "forged.example")
 	s.raw(t, "GET /v1/keys\n{\"msg\":\"forged\"} HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	s.raw(t, "{\"msg\":\"forged\"}\r\n\r\n")
-	eventually(t, "the lease's end is logged", func() bool { return strings.Contains(s.log.String(), "forged:log") })
+	busy.Wait(t, "the lease's end is logged", func() bool { return strings.Contains(s.log.String(), "forged:log") })
 	text := s.log.String()
 	for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
 		var v struct{ Msg, Time string }
