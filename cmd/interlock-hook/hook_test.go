@@ -148,7 +148,7 @@ func TestSilentServer(t *testing.T) {
 	held := make(chan struct{})
 	host := server(t, func(http.ResponseWriter, *http.Request) { <-held })
 	defer close(held)
-	r := &request{path: "/v1/hooks/codex", until: time.Now().Add(50 * time.Millisecond)}
+	r := &request{path: "/v1/hooks/codex", until: time.Now().Add(2 * time.Second)}
 	if _, err := r.visit([]string{host}); err == nil || !strings.Contains(err.Error(), "did not answer in time") {
 		t.Errorf("a silent server: %v", err)
 	}

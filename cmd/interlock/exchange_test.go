@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // exchange is a request that a page shows, and the essence of its answer:
@@ -108,7 +110,7 @@ func (x *exchange) send(t *testing.T, file, url string, ids ids) (status int, he
 	for _, h := range x.headers {
 		r.Header.Set(h[0], ids.fill(h[1]))
 	}
-	client := http.Client{Timeout: patience}
+	client := http.Client{Timeout: busy.Patience()}
 	response, err := client.Do(r)
 	if err != nil {
 		t.Fatalf("%s:%d: %v", file, x.line, err)

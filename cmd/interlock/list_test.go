@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -19,15 +21,11 @@ func TestListsAndLog(t *testing.T) {
 	held := r.start("run", "account:1", "--agent", "billing-7", "--purpose", "late fee", "--", "cat")
 	until := func(want string, args ...string) (out string) {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for {
-			if out = r.must(args...); strings.Contains(out, want) {
-				return out
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%v: no %q in %s", args, want, out)
-			}
-		}
+		busy.Wait(t, fmt.Sprintf("%q in the output of %v", want, args), func() bool {
+			out = r.must(args...)
+			return strings.Contains(out, want)
+		})
+		return out
 	}
 	until("account:1", "lease", "list")
 	waits := r.start("run", "account:1", "--agent", "support-2", "--wait", "1m", "--", "true")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // One client that asks for more and more is refused before the server has used up its memory,
@@ -70,7 +72,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("releasing: %d %s", status, code)
 		}
 	}
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(busy.Patience()); ; {
 		if status, _, code := post("/v1/leases", claims(0)); status == 200 {
 			break
 		} else if time.Now().After(deadline) {

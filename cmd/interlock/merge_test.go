@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-// A merger that is asked to end does so within seconds, though its server is gone and a check runs.
+// A merger that is asked to end does so, though its server is gone and a check runs on.
 func TestMergeServeEndsWithoutServer(t *testing.T) {
 	tools.Need(t, "bash")
 	r := newRig(t)
@@ -22,15 +21,11 @@ git checkout -q -b two && git -c user.name=a -c user.email=a@b commit -q --allow
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.start("merge", "serve", "web/main", "--repo", repo, "--check", "unit=trap '' TERM; sleep 60")
+	p := r.start("merge", "serve", "web/main", "--repo", repo, "--check", "unit=trap '' TERM; sleep 1000")
 	p.expect("ready")
 	r.must("task", "create", "merge.web.main", `{"id":"a","head":"`+string(out[:40])+`"}`)
 	p.expect("in line")
 	r.server.Kill()
-	began := time.Now()
 	p.signal(syscall.SIGTERM)
 	p.ends(0)
-	if took := time.Since(began); took > 12*time.Second {
-		t.Errorf("it took %v to end", took)
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/release/npm"
 	"github.com/interlockdev/interlock/internal/release/wheel"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -57,10 +58,17 @@ var preparations = map[string]func(*rig){
 	"frameworks.md":          buildPython,
 	"forge.md":               func(r *rig) { tools.Need(r.t, "bwrap") },
 	"python.md":              buildPython,
+	"recipes.md":             freePorts,
 	"sandbox.md":             func(r *rig) { tools.Need(r.t, "bwrap") },
 	"workspace-databases.md": func(r *rig) { tools.Need(r.t, "sqlite3") },
 	"typescript.md":          packTypeScript,
 	"workspaces.md":          unmountAtEnd,
+}
+
+// freePorts has the addresses of a server of the page in FREE_HTTP and FREE_GRPC.
+func freePorts(r *rig) {
+	ports := busy.Ports(r.t, 2)
+	r.env = append(r.env, "FREE_HTTP="+ports[0], "FREE_GRPC="+ports[1])
 }
 
 // unmountAtEnd unmounts what a page that failed half-way has left mounted, before its folder is removed.
@@ -329,7 +337,7 @@ func (s *shell) run(commands string) (out string, code int) {
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout, cmd.Stderr = file, file
-	timeout := time.AfterFunc(patience, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	timeout := time.AfterFunc(busy.Patience(), func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	err = cmd.Run()
 	timeout.Stop()
 	if cmd.ProcessState == nil {

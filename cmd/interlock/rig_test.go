@@ -12,13 +12,11 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
-
-// patience is how long a test waits for an event before it fails. Test machines are slow.
-const patience = 30 * time.Second
 
 // rig is a server, and the commands that use it.
 type rig struct {
@@ -130,7 +128,7 @@ func startProc(t *testing.T, env []string, args ...string) *proc {
 // expect reads lines until one contains text, and returns it.
 func (p *proc) expect(text string) string {
 	p.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(busy.Patience())
 	for {
 		select {
 		case line, more := <-p.lines:
@@ -151,7 +149,7 @@ func (p *proc) expect(text string) string {
 // signal.
 func (p *proc) end() (out string, code int) {
 	p.t.Helper()
-	timeout := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	timeout := time.AfterFunc(busy.Patience(), func() { p.cmd.Process.Kill() })
 	for line := range p.lines {
 		p.all.WriteString(line + "\n")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/certtest"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
@@ -78,7 +79,7 @@ func TestServeStopsWithClients(t *testing.T) {
 	events := r.start("log", "--follow", "--from", "oldest", "-o", "json")
 	events.expect(`"event":"granted"`)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	if err := r.server.Stop(ctx); err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestServeCopiedJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys = r.must("fence", "keys")
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 		defer cancel()
 		if err := r.server.Stop(ctx); err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func TestWorkerKilled(t *testing.T) {
 	r := queued(t)
 	id := r.submit("--key", "account:1")
 	first := r.start(
-		"task", "work", "q", "--agent", "first", "--ttl", "1s", "--", "sh", "-c",
+		"task", "work", "q", "--agent", "first", "--ttl", "5s", "--", "sh", "-c",
 		`echo "has $INTERLOCK_ATTEMPT $INTERLOCK_FENCE $INTERLOCK_LEASE" >&2; read x; exec sleep 1000`,
 	)
 	var attempt, fence, nextFence int
@@ -85,7 +85,7 @@ func TestWorkerLosesItsLease(t *testing.T) {
 			t.Parallel()
 			r := queued(t)
 			r.submit("--key", "account:1")
-			p := r.start("task", "work", "q", "--ttl", "1s", "--", "sh", "-c", tt.script)
+			p := r.start("task", "work", "q", "--ttl", "5s", "--", "sh", "-c", tt.script)
 			p.expect("ready")
 			r.must("queue", "pause", "q")
 			r.must("lease", "revoke", "account:1", "-y", "--reason", "stuck since noon")
@@ -211,7 +211,7 @@ func TestWorkerTellsAfterARestart(t *testing.T) {
 			}
 			p.expect("the outcome is reported when the server is back")
 			r.restart()
-			if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
+			if out := r.must("task", "wait", "--wait", "10m", id); out != "well\n" {
 				t.Errorf("the result is %q", out)
 			}
 			if out := r.must("task", "get", id); !strings.Contains(out, tt.stands) {
@@ -268,7 +268,7 @@ func TestWorkerHearsOfALostHandout(t *testing.T) {
 	}))
 	defer door.Close()
 	p := startProc(t, append(r.env, "INTERLOCK_URL="+door.URL), "task", "work", "q", "--", "echo", "well")
-	if out := r.must("task", "wait", "--wait", "20s", id); out != "well\n" {
+	if out := r.must("task", "wait", "--wait", "10m", id); out != "well\n" {
 		t.Errorf("the result is %q", out)
 	}
 	if out := r.must("task", "get", id); !strings.Contains(out, "in attempt 1") || !lost.Load() {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -108,7 +109,7 @@ func (s *screen) types(text string) {
 // sees waits until text has appeared behind what was seen before.
 func (s *screen) sees(text string) {
 	s.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(busy.Patience())
 	for {
 		s.mu.Lock()
 		all := s.text.String()

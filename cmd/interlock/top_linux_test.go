@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
@@ -55,7 +56,7 @@ func (p *pane) types(keys ...string) {
 // shows waits until the pane has all the texts, and none of those that begin with "!". It returns its lines.
 func (p *pane) shows(texts ...string) []string {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(busy.Patience()); ; {
 		shown := p.tmux("capture-pane", "-p")
 		missing := ""
 		for _, text := range texts {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -56,7 +57,7 @@ func nextDelivery(t *testing.T, deliveries <-chan delivery, secret string) (d de
 	t.Helper()
 	select {
 	case d = <-deliveries:
-	case <-time.After(patience):
+	case <-time.After(busy.Patience()):
 		t.Fatal("no request of the webhook")
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -70,7 +71,7 @@ func nextDelivery(t *testing.T, deliveries <-chan delivery, secret string) (d de
 	if !slices.Contains(strings.Fields(d.header.Get("Webhook-Signature")), want) {
 		t.Errorf("the signature is %q, want %q", d.header.Get("Webhook-Signature"), want)
 	}
-	if sent, err := strconv.ParseInt(at, 10, 64); err != nil || time.Since(time.Unix(sent, 0)).Abs() > patience {
+	if sent, err := strconv.ParseInt(at, 10, 64); err != nil || time.Since(time.Unix(sent, 0)).Abs() > busy.Patience() {
 		t.Errorf("the timestamp is %q", at)
 	}
 	return d, id

@@ -2,7 +2,6 @@ package top
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // answers is a server that answers each request with the next of a list.
@@ -57,8 +56,7 @@ func refusal(status int, code string) func(http.ResponseWriter) {
 
 // Pictures go on across a connection that breaks and a server that shuts down, and end with a refusal for good.
 func TestFollow(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := busy.Context(t)
 	forbidden := refusal(http.StatusForbidden, "forbidden")
 	a := answers(
 		t,
@@ -86,8 +84,7 @@ func TestFollow(t *testing.T) {
 
 // A printer of n frames ends after them.
 func TestPrinted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := busy.Context(t)
 	picture := "event: picture\ndata: {\"verdict\":\"No agent waits.\"}\n\n"
 	a := answers(t, stream(picture+picture+picture))
 	if err := printed(ctx, a, &model{view: viewKeys}, 2); err != nil {
