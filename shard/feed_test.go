@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/journal"
 )
 
@@ -302,7 +303,7 @@ func TestFollowersHearOfEachEntry(t *testing.T) {
 				if got != at.Index {
 					t.Fatalf("entry %d was visited, want %d", got, at.Index)
 				}
-			case <-time.After(15 * time.Second):
+			case <-time.After(busy.Patience()):
 				t.Fatalf("a follower sleeps although entry %d is there", at.Index)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // None of these gets around a rule: what reaches the API is a path that a rule
@@ -134,7 +136,7 @@ func (r *rig) raw(request string) (status int, body string) {
 	if _, err := io.WriteString(conn, request); err != nil {
 		r.t.Fatal(err)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(busy.Patience()))
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	if err != nil {

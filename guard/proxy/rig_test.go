@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/apiclient/apitest"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // routes are those of most tests.
@@ -193,13 +193,10 @@ type answer struct {
 	body   string
 }
 
-// patience is how long a call may take: far longer than any does on a busy machine.
-const patience = 15 * time.Second
-
 // call calls the proxy. headers are names and values in turns.
 func (r *rig) call(method, path, body string, headers ...string) answer {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), busy.Patience())
 	defer cancel()
 	failed := func(err error) answer {
 		r.t.Errorf("%s %s was not answered: %v", method, path, err)

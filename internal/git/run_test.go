@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // newRepository makes an empty bare repository.
@@ -126,7 +128,7 @@ func TestContextEndsWhatGitStarted(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v, want %v", err, context.Canceled)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(busy.Patience()):
 		t.Error("git is still there 30 s after its context ended")
 	}
 }

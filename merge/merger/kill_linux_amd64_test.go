@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/server"
 )
 
@@ -141,7 +142,7 @@ func killedRun(t *testing.T, call int, fault string) (calls int) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		<-victim.ended
 		fault = ""
-	case <-time.After(time.Minute):
+	case <-time.After(busy.Patience()):
 		t.Fatal("no outcomes, and the victim lives")
 	}
 	var before Target

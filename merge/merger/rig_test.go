@@ -17,6 +17,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/internal/git"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/journal/memjournal"
 	"github.com/interlockdev/interlock/merge"
 	"github.com/interlockdev/interlock/merge/train"
@@ -138,9 +139,7 @@ func (r *rig) submit(s Submission) interlock.TaskID {
 // result waits for a submission's outcome.
 func (r *rig) result(id interlock.TaskID) Outcome {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
-	defer cancel()
-	task, err := r.author.Await(ctx, id)
+	task, err := r.author.Await(busy.Context(r.t), id)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -154,8 +153,7 @@ func (r *rig) result(id interlock.TaskID) Outcome {
 // waitFor waits until the record of a submission is there and meets a condition, and returns it.
 func (r *rig) waitFor(id string, met func(*Record) bool) Record {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
-	defer cancel()
+	ctx := busy.Context(r.t)
 	for {
 		var record Record
 		found, err := read(ctx, r.author, web.RecordKey(id), &record)

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 	"github.com/interlockdev/interlock/workspace/sandbox"
 )
@@ -181,7 +181,7 @@ func (w *world) start(t *testing.T, cfg sandbox.Config, out io.Writer) (cmd *exe
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	cmd = exec.CommandContext(ctx, binary, "harness")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), out, out
 	cmd.Dir = "/"

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
@@ -264,7 +265,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("a file: %+v", r)
 		}
 		cfg = w.sh("trap '' TERM; sleep 1000 & trap 'echo asked' TERM; wait; exit 7")
-		cfg.Limits.Time = 200 * time.Millisecond
+		cfg.Limits.Time = 3 * time.Second // until then a busy machine has set both traps
 		if r, out := w.run(t, cfg); r.Code != sandbox.ExitTime || !reached(r, "time") || out != "asked" {
 			t.Errorf("time: %+v, %q, want code %d", r, out, sandbox.ExitTime)
 		}
@@ -344,7 +345,7 @@ func TestCallerDies(t *testing.T) {
 		if line, err := out.ReadString('\n'); err != nil || line != "ready\n" {
 			t.Fatal(line, err)
 		}
-		if err := errors.Join(cmd.Process.Kill(), read.SetReadDeadline(time.Now().Add(20*time.Second))); err != nil {
+		if err := errors.Join(cmd.Process.Kill(), read.SetReadDeadline(time.Now().Add(busy.Patience()))); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()

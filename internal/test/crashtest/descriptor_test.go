@@ -14,6 +14,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -34,7 +35,7 @@ type regular struct {
 
 func newRegular(t *testing.T, address string) *regular {
 	return &regular{
-		site: &site{t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}},
+		site: &site{t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: busy.Patience()}},
 	}
 }
 
@@ -139,7 +140,7 @@ func TestEveryPlaceIsTaken(t *testing.T) {
 	}
 	working[0].leave()
 	// The server sees the end of a connection a moment later than its client.
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(busy.Patience()); ; {
 		err := newRegular(t, server.HTTP).cycle("newcomer")
 		if err == nil {
 			break

@@ -10,9 +10,9 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -40,7 +40,7 @@ func (s *site) connect(address string) {
 	s.base = "http://" + address
 	s.http = &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
-		Timeout:   time.Minute,
+		Timeout:   busy.Patience(),
 	}
 }
 

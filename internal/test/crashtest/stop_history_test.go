@@ -15,6 +15,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
 	"github.com/interlockdev/interlock/internal/test/history/traffic"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
@@ -161,7 +162,7 @@ func (z *sleeper) await(event <-chan struct{}, what string) bool {
 		return true
 	case err := <-z.done:
 		z.Fatalf("the client process has ended: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(busy.Patience()):
 		z.Fatalf("waited in vain for %s", what)
 	}
 	return false

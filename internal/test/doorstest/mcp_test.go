@@ -15,14 +15,12 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
-
-// limit bounds a program; it is generous, because test machines are slow.
-const limit = 2 * time.Minute
 
 // The newest revision, and the one before it.
 const (
@@ -74,7 +72,7 @@ func (s *site) command(ctx context.Context, name string, args ...string) *exec.C
 // run runs a program, and returns what it printed.
 func (s *site) run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	out, err := s.command(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -108,7 +106,7 @@ var scenarios = map[string][]string{
 // suite runs the conformance suite.
 func (s *site) suite(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	args = append([]string{module("conformance", "dist/index.js")}, args...)
 	all, err := s.command(ctx, "node", args...).CombinedOutput()
@@ -216,7 +214,7 @@ type reply struct {
 
 func (s *site) agent(program, file string) *agent {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), busy.Patience())
 	cmd := s.command(ctx, program, file, s.url)
 	cmd.Stderr = s.Output()
 	in, err := cmd.StdinPipe()

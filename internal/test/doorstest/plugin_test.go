@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -54,7 +55,7 @@ func checkTypes(t *testing.T, source string) (out string, err error) {
 	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	node := filepath.Join(tools.DoorsFolder(), "node")
 	all, err := exec.CommandContext(ctx, node, filepath.Join(modules, "typescript/bin/tsc"), "-p", folder).CombinedOutput()
@@ -99,7 +100,7 @@ func TestOpenCodePluginWithoutServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 		defer cancel()
 		cmd := exec.CommandContext(ctx, filepath.Join(tools.DoorsFolder(), "node"), "--no-warnings", "away.mjs")
 		cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder, "INTERLOCK_URL=http://127.0.0.1:1"}

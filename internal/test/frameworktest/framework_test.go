@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/frameworkpage"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/pythontest"
@@ -20,9 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
-
-// limit bounds the programs of a framework; it is generous, because test machines are slow.
-const limit = 3 * time.Minute
 
 // framework is what there is for a framework.
 type framework struct {
@@ -47,7 +44,7 @@ var frameworks = map[string]framework{
 // command makes the commands of a framework. A proxy where nothing listens keeps them from the network.
 func command(t *testing.T, name, folder string, env ...string) func(program string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	t.Cleanup(cancel)
 	python := filepath.Join(tools.Root(), filepath.Dir(tools.Frameworks), name, "bin/python")
 	client := filepath.Join(tools.Root(), "clients/python")

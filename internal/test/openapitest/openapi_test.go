@@ -11,17 +11,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
-
-// limit bounds a program; it is generous, because test machines are slow.
-const limit = 5 * time.Minute
 
 // site is a server with its document, and a folder for generated files.
 type site struct {
@@ -78,7 +75,7 @@ func (s *site) fetch(path string) string {
 // run runs a program in the folder of the site, and returns what it printed.
 func (s *site) run(name string, args ...string) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), limit)
+	ctx, cancel := context.WithTimeout(s.Context(), busy.Patience())
 	defer cancel()
 	path := tools.OpenAPIPath() + string(filepath.ListSeparator) + os.Getenv("PATH")
 	for _, folder := range filepath.SplitList(path) {

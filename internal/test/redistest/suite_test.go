@@ -14,12 +14,10 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
-
-// limit bounds a suite; it is generous, because test machines are slow.
-const limit = 3 * time.Minute
 
 // redisAddress is the default address of Redis, which some suites expect. It is that of the network
 // namespace of the tests.
@@ -57,7 +55,7 @@ var (
 // run runs the program and reports each of its tests as one of ours.
 func (s *suite) run(t *testing.T, program string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, append(os.Environ(), s.env...), time.Second

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -136,7 +137,7 @@ func pathOf(id string) (*regexp.Regexp, error) {
 
 // await follows the events of the server until a key has as many holders and waiters as ordered.
 func (s *stage) await(ctx context.Context, o *order) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, busy.Patience())
 	defer cancel()
 	base := s.active()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/events?follow=true", nil)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
 )
 
@@ -86,7 +87,7 @@ func (c *crowd) disturb(ctx context.Context) {
 func History(t *testing.T, servers Servers) {
 	Build(t)
 	t.Logf("-seed=%d", *seed)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	c := &crowd{T: t, stage: newStage(t, servers), record: history.NewRecorder(), faults: map[string]int{}}
 	c.prepare(ctx)

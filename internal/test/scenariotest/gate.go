@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // gate is a listener at an address that stays the same while it is closed and opened.
@@ -19,7 +21,7 @@ type gate struct {
 }
 
 func newGate(t *testing.T, serve func(net.Conn)) *gate {
-	g := &gate{T: t, addr: "127.0.0.1:0", serve: serve, conns: map[net.Conn]struct{}{}}
+	g := &gate{T: t, addr: busy.Ports(t, 1)[0], serve: serve, conns: map[net.Conn]struct{}{}}
 	g.listen()
 	t.Cleanup(func() {
 		g.shut()
@@ -40,7 +42,7 @@ func (g *gate) listen() {
 		g.Error(err)
 		return
 	}
-	g.addr, g.listener = l.Addr().String(), l
+	g.listener = l
 	g.open.Go(func() {
 		for {
 			conn, err := l.Accept()

@@ -3,7 +3,6 @@ package scenariotest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -15,11 +14,9 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
-
-// limit bounds a step and a scenario; it is generous, because test machines are slow.
-const limit = time.Minute
 
 // Servers are the servers of one scenario.
 type Servers interface {
@@ -127,14 +124,7 @@ func (s *stage) start() {
 }
 
 // dead returns an address where nothing listens.
-func (s *stage) dead() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+func (s *stage) dead() string { return busy.Ports(s, 1)[0] }
 
 // command prepares the runner of a library with its arguments.
 func (s *stage) command(ctx context.Context, l *Library, deadFirst bool, args ...string) *exec.Cmd {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -60,7 +61,7 @@ func Run(t *testing.T, folder string, serve func(*testing.T) Servers) {
 					t.Parallel()
 					results.set(l.Name, name, "failed")
 					s := newStage(t, serve(t))
-					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 					defer cancel()
 					if err := s.play(ctx, l, file); err != nil {
 						t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/release/npm"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/frameworkpage"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
@@ -23,9 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
-
-// limit bounds a program; it is generous, because test machines are slow.
-const limit = 2 * time.Minute
 
 // site is a folder of a user, with the package installed, and a server.
 type site struct {
@@ -112,7 +110,7 @@ func (s *site) command(ctx context.Context, name string, args ...string) *exec.C
 
 func (s *site) run(name string, args ...string) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), limit)
+	ctx, cancel := context.WithTimeout(s.Context(), busy.Patience())
 	defer cancel()
 	out, err := s.command(ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -125,7 +123,7 @@ func (s *site) run(name string, args ...string) string {
 func TestFrameworks(t *testing.T) {
 	s := open(t)
 	s.run(".bin/tsc", "-p", ".")
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
 	reporter := typescripttest.Reporter(t)
 	passed := typescripttest.Report(t, s.command(
