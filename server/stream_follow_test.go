@@ -107,7 +107,7 @@ func TestStreamDoesNotFollowStrangers(t *testing.T) {
 	ctx := busy.Context(t)
 	members := serveMembers(t, nil)
 	ns, owner, relay := namespaceOf(0), members[0], members[1]
-	away := busy.Ports(t, 1)[0] // where nobody listens
+	away := busy.Ports(t, 1)[0]
 	c := dialMembers(t, ns, "a", relay.grpc, away)
 	first := relay.sessions.visitor(t)
 	owner.sessions.visitor(t) // the relay's

@@ -35,7 +35,9 @@ type regular struct {
 
 func newRegular(t *testing.T, address string) *regular {
 	return &regular{
-		site: &site{t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: busy.Patience()}},
+		site: &site{
+			t: t, base: "http://" + address, http: &http.Client{Transport: &http.Transport{}, Timeout: busy.Patience()},
+		},
 	}
 }
 

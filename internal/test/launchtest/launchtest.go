@@ -67,8 +67,8 @@ func run(name string, args ...string) error {
 // Main runs the tests and removes the binary that they built; TestMain calls it.
 //
 // A test run below nohup ignores SIGHUP, and one that a script began with "&" SIGINT and SIGQUIT. The commands of the
-// tests would ignore these, too, and a shell cannot trap them. A signal that this process handles has its default effect
-// in them.
+// tests would ignore these, too, and a shell cannot trap them. A signal that this process handles has its default
+// effect in them.
 func Main(m interface{ Run() int }) {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {

@@ -57,7 +57,8 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	server := exec.Command(
-		binary, "serve", "--data-dir", filepath.Join(t.TempDir(), "data"), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+		binary, "serve", "--data-dir", filepath.Join(t.TempDir(), "data"),
+		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
 	)
 	out, err := server.StdoutPipe()
 	if err != nil {

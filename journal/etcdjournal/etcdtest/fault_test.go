@@ -13,7 +13,6 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/test/busy"
-	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/remote"
 )
