@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -19,9 +20,10 @@ func (n *runner) runAll(ctx context.Context, suites []*suite, out io.Writer) (re
 	free := overbooked * float64(runtime.NumCPU())
 	var mu sync.Mutex
 	ended := make(chan result)
-	running, failed := 0, false
+	var running []*suite
+	failed := false
 	start := func(s *suite) {
-		running++
+		running = append(running, s)
 		free -= s.load
 		lines := &lineWriter{mu: &mu, out: out}
 		if len(suites) > 1 {
@@ -30,22 +32,19 @@ func (n *runner) runAll(ctx context.Context, suites []*suite, out io.Writer) (re
 		go func() { ended <- n.run(ctx, s, lines) }()
 	}
 	waiting := append([]*suite(nil), suites...)
-	for running > 0 || len(waiting) > 0 && !failed {
-		next := -1
-		for i, s := range waiting {
-			if !failed && (running == 0 || s.load <= free) {
-				next = i
-				break
-			}
-		}
-		if next >= 0 {
+	for len(running) > 0 || len(waiting) > 0 && !failed {
+		next := slices.IndexFunc(waiting, func(s *suite) bool {
+			beside := !slices.ContainsFunc(running, func(r *suite) bool { return !r.bears(s) })
+			return len(running) == 0 || beside && s.load <= free
+		})
+		if next >= 0 && !failed {
 			s := waiting[next]
 			waiting = append(waiting[:next], waiting[next+1:]...)
 			start(s)
 			continue
 		}
 		r := <-ended
-		running--
+		running = slices.DeleteFunc(running, func(s *suite) bool { return s == r.suite })
 		free += r.suite.load
 		results = append(results, r)
 		failed = failed || !r.passed

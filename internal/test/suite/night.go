@@ -16,10 +16,10 @@ import (
 
 // searches are the suites that could go on for ever. A round of a night runs each, with seeds of its own and larger
 // shares.
-var searches = []string{"simulation", "crash", "fuzz"}
+var searches = []string{"crash", "postgres", "simulation", "fuzz"}
 
 // larger holds the settings of a round, unless the caller has set them.
-var larger = map[string]string{"CRASH_TIME": "60s", "CRASH_LIMIT": "30m", "FUZZ_TIME": "50000x"}
+var larger = map[string]string{"CRASH_TIME": "60s", "CRASH_LIMIT": "30m", "SHARES_TIME": "15m", "FUZZ_TIME": "50000x"}
 
 // night runs rounds of searches until the hours have passed, and adds each to reliability.json. It ends with the first
 // round that fails.

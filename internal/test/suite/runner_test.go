@@ -146,6 +146,26 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// A suite that computes does not run beside one that promises times.
+func TestTimedSuites(t *testing.T) {
+	root := t.TempDir()
+	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
+	alone := "[ ! -e " + root + "/on ] && touch " + root + "/on && rm " + root + "/on"
+	timed, busy := shell("timed", 0.1, alone), shell("busy", 1.5, alone)
+	timed.timed = true
+	if timed.bears(busy) || busy.bears(timed) || !timed.bears(timed) || !busy.bears(busy) {
+		t.Error("a suite bears another one that it must not, or does not bear one that it may")
+	}
+	for _, suites := range [][]*suite{{timed, busy}, {busy, timed}} {
+		var out strings.Builder
+		for _, r := range n.runAll(context.Background(), suites, &out) {
+			if !r.passed {
+				t.Errorf("suite %s ran beside the other one:\n%s", r.suite.name, &out)
+			}
+		}
+	}
+}
+
 func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
 	root := t.TempDir()
 	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
@@ -198,7 +218,8 @@ func TestShake(t *testing.T) {
 	if ok || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("ok = %t, want the end %q:\n%s", ok, want, &out)
 	}
-	if b, err := os.ReadFile(filepath.Join(n.root, "dist/shake/1.txt")); err != nil || !strings.Contains(string(b), "late") {
+	b, err := os.ReadFile(filepath.Join(n.root, "dist/shake/1.txt"))
+	if err != nil || !strings.Contains(string(b), "late") {
 		t.Errorf("the kept output is %q, %v", b, err)
 	}
 }

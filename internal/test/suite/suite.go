@@ -16,8 +16,19 @@ type suite struct {
 	load    float64
 	scripts []string // install what it needs, in this order, with their arguments
 	jobs    func() ([]job, error)
-	search  bool // a failure is a proof and is never repeated
-	long    bool // its tests do not leave anything out, so a skipped test is a failure
+	// timed is for tests with real servers that must not take longer than is promised. No suite that computes runs
+	// beside them.
+	timed  bool
+	search bool // a failure is a proof and is never repeated
+	long   bool // its tests do not leave anything out, so a skipped test is a failure
+}
+
+// computes reports whether the suite takes a processor and more from those beside it.
+func (s *suite) computes() bool { return s.load >= 1.5 }
+
+// bears reports whether another suite may run beside this one.
+func (s *suite) bears(other *suite) bool {
+	return !(s.timed && other.computes() || other.timed && s.computes())
 }
 
 // A job is a command of a suite: "go test -json", or a program that counts as one test.

@@ -65,13 +65,13 @@ var table = []suite{
 	},
 	{
 		name:  "postgres",
-		about: "the journal in PostgreSQL, FAILOVERS (4) fail-overs, several servers for SHARES_TIME (5m)",
+		about: "the journal in PostgreSQL, FAILOVERS (4) fail-overs, several servers for SHARES_TIME (2m)",
 		load:  0.8, long: true,
 		jobs: tests(
 			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/pgjournal"}},
 			job{
 				flags: []string{"-count=1", "-timeout=30m"}, packages: []string{"./internal/test/pgtest"},
-				args: []string{"-failovers", setting("FAILOVERS", "4"), "-shares", setting("SHARES_TIME", "5m")},
+				args: []string{"-failovers", setting("FAILOVERS", "4"), "-shares", setting("SHARES_TIME", "2m")},
 			},
 		),
 	},
@@ -125,7 +125,7 @@ var table = []suite{
 		),
 	},
 	{
-		name: "etcd", about: "the journal in etcd and FAILOVERS (4) fail-overs, with a real cluster", load: 0.8,
+		name: "etcd", about: "the journal in etcd and FAILOVERS (4) fail-overs, with a real cluster", load: 1, timed: true,
 		long: true,
 		jobs: func() ([]job, error) {
 			j := job{
@@ -143,7 +143,7 @@ var table = []suite{
 	},
 	{
 		name: "redis", about: "the journal in Redis and Valkey and fail-over, with real servers, replicas and a cluster",
-		load: 0.8, long: true, scripts: []string{"scripts/valkey.sh"},
+		load: 1, timed: true, long: true, scripts: []string{"scripts/valkey.sh"},
 		jobs: tests(
 			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/redisjournal"}},
 			job{
@@ -153,7 +153,8 @@ var table = []suite{
 		),
 	},
 	{
-		name: "firestore", about: "the journal in Firestore and fail-over, with Google's emulator", load: 0.8, long: true,
+		name: "firestore", about: "the journal in Firestore and fail-over, with Google's emulator",
+		load: 1, timed: true, long: true,
 		scripts: []string{"scripts/valkey.sh"},
 		jobs: tests(job{
 			flags: []string{"-count=1", "-timeout=8m"}, packages: []string{"./internal/test/firestoretest"},
@@ -161,7 +162,8 @@ var table = []suite{
 		}),
 	},
 	{
-		name: "s3", about: "the journal in S3 and fail-over, with two implementations of S3", load: 0.8, long: true,
+		name: "s3", about: "the journal in S3 and fail-over, with two implementations of S3",
+		load: 1, timed: true, long: true,
 		jobs: tests(job{
 			folder: "journal/oncejournal/s3test", flags: []string{"-count=1", "-timeout=8m"}, packages: []string{"."},
 			args: []string{"-failovers", "2", "-history", "10s"},
@@ -225,8 +227,8 @@ var concurrent = []string{
 	"./internal/endpoint/...",
 }
 
-// sequential matches the long tests of concurrent packages that do the same many times in one goroutine: they open the
-// journal after each crash and with each damaged byte. The race detector finds nothing more in them than in one opening.
+// sequential matches the long tests of concurrent packages that do the same many times in one goroutine: they open
+// the journal after each crash and with each damaged byte. The race detector finds nothing more in them than in one.
 const sequential = "^(TestFlip.*|TestForgeEveryByte|TestCrashEverywhere|TestCrashInRecovery)$"
 
 // portable lists what is built for Windows, where no journal directory can be owned.
