@@ -45,14 +45,13 @@ type report struct {
 }
 
 type pkg struct {
-	name    string
-	job     job
-	tests   map[string]*test
-	output  []string // printed by the package outside of any test
-	passed  int
-	failed  int
-	done    bool
-	skipped bool // it has no tests, or none that were selected
+	name   string
+	job    job
+	tests  map[string]*test
+	output []string // printed by the package outside of any test
+	passed int
+	failed int
+	done   bool
 }
 
 type test struct {

@@ -98,7 +98,6 @@ func printTimes(out io.Writer, root string, most int) error {
 	type run struct {
 		commit, date string
 		seconds      map[string]string
-		total        float64
 	}
 	var runs []*run
 	for _, row := range rows {
