@@ -121,27 +121,25 @@ func carryOut(ctx context.Context, words []string, out io.Writer) (ok bool, err 
 // sum prints the results of the last runs of all suites, and reports whether all passed, with few unstable tests.
 func (n *runner) sum(out io.Writer) (ok bool, err error) {
 	var results []result
-	var took time.Duration
 	for i := range table {
 		s := &table[i]
 		r, err := readRecord(n.record, s.name)
 		if err != nil {
 			return false, fmt.Errorf("suite %s has not run: %w", s.name, err)
 		}
-		took += time.Duration(r.Seconds * float64(time.Second))
 		results = append(results, result{suite: s, passed: r.Failed == 0, record: r})
 	}
 	if err := printTimes(out, n.root, shownCommits); err != nil {
 		return false, err
 	}
-	return conclude(out, len(table), results, took), nil
+	return conclude(out, len(table), results, 0), nil
 }
 
 // shownCommits is how many commits a table of times has.
 const shownCommits = 6
 
 // conclude prints the result of several suites: first how long they took, last what failed. It reports whether all
-// passed.
+// passed. The time of all is not printed if it is zero.
 func conclude(out io.Writer, suites int, results []result, took time.Duration) bool {
 	fmt.Fprintf(out, "\n%-12s %8s %12s %6s %8s %8s\n", "suite", "seconds", "cpu seconds", "load", "passed", "failed")
 	unstable, failed := 0, 0
@@ -153,7 +151,10 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 			failed++
 		}
 	}
-	fmt.Fprintf(out, "%-12s %8.0f\n\n", "together", took.Seconds())
+	if took > 0 {
+		fmt.Fprintf(out, "%-12s %8.0f\n", "together", took.Seconds())
+	}
+	fmt.Fprintln(out)
 	for _, r := range results {
 		for _, u := range r.record.Unstable {
 			fmt.Fprintln(out, u)
