@@ -12,7 +12,7 @@ import (
 func main() {
 	base := flag.String("base", "", "compare with this commit (by default, where the branch left main)")
 	apart := flag.String("apart", "", "packages that are suites of their own, as a pattern of import paths")
-	budget := flag.Duration("budget", 170*time.Second, "the time for tests of packages that have not changed")
+	budget := flag.Duration("budget", 150*time.Second, "the time for tests of packages that have not changed")
 	only := flag.Bool("n", false, "print what would run, and run nothing")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: reach [-base COMMIT] [-apart PATTERN] [-budget TIME] [-n] -- FLAGS OF GO TEST")
