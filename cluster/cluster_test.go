@@ -141,6 +141,8 @@ func (e *engine) start(t *testing.T, name string, change ...func(*cluster.Config
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A shard that is being left when its server is killed ends by itself. The bubble must not end before it.
+	t.Cleanup(func() { <-time.After(time.Second) })
 	ctx, stop := context.WithCancel(context.Background())
 	out := &node{Node: n, name: name, stop: stop, done: make(chan struct{})}
 	go func() {
