@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,16 +30,20 @@ type fakeCollector struct {
 	took    []time.Time   // of all pushes
 	last    *http.Request // its body is in message
 	message *collector.ExportMetricsServiceRequest
+	mu      *sync.Mutex         // guards the fields above; the test has it while no time passes
 	after   func(time.Duration) // lets a time pass
 	ended   func()              // called when the pusher has ended
 }
 
 func (f *fakeCollector) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
 	f.took, f.last = append(f.took, time.Now()), r
 	if f.hang {
+		f.mu.Unlock()
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
+	defer f.mu.Unlock()
 	if f.refused != nil {
 		return nil, f.refused
 	}
@@ -60,15 +65,23 @@ func (f *fakeCollector) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// answers makes the collector answer as another one does.
+func (f *fakeCollector) answers(as fakeCollector) {
+	f.status, f.answer, f.kind, f.refused, f.hang = as.status, as.answer, as.kind, as.refused, as.hang
+}
+
 // pushing runs a pusher in a bubble with a clock of its own until f returns, and returns what it logged.
 func pushing(t *testing.T, f func(*fakeCollector, *Pusher)) (log string) {
 	t.Helper()
 	var lines bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		collector := &fakeCollector{t: t, status: http.StatusOK, ended: func() {}}
+		collector := &fakeCollector{t: t, status: http.StatusOK, mu: &sync.Mutex{}, ended: func() {}}
+		mu := collector.mu
 		collector.after = func(d time.Duration) {
+			mu.Unlock()
 			time.Sleep(d)
 			synctest.Wait()
+			mu.Lock()
 		}
 		registry := prometheus.NewRegistry()
 		counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "interlock_things_total"})
@@ -86,7 +99,9 @@ func pushing(t *testing.T, f func(*fakeCollector, *Pusher)) (log string) {
 			p.Run(ctx)
 			close(ended)
 		}()
+		mu.Lock()
 		f(collector, p)
+		mu.Unlock()
 		cancel()
 		<-ended
 		collector.ended()
@@ -169,13 +184,12 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			log := pushing(t, func(c *fakeCollector, p *Pusher) {
 				working := *c
-				*c = tt.broken
-				c.t, c.after, c.ended = working.t, working.after, working.ended
+				c.answers(tt.broken)
 				c.after(5*time.Minute + 15*time.Second)
 				if pushed, failed := counts(t, p); pushed != 0 || failed != 10 {
 					t.Errorf("of 10 pushes %v are counted as pushed and %v as failed", pushed, failed)
 				}
-				*c = working
+				c.answers(working)
 				c.after(time.Minute)
 				if pushed, failed := counts(t, p); pushed != 2 || failed != 10 {
 					t.Errorf("then %v are counted as pushed and %v as failed", pushed, failed)
