@@ -89,7 +89,13 @@ func carryOut(ctx context.Context, words []string, out io.Writer) (ok bool, err 
 	case "shake":
 		return n.shake(ctx, out)
 	case "night":
-		return n.night(ctx, out, setting("HOURS", ""))
+		suites, err := find(searches)
+		if err != nil {
+			return false, err
+		}
+		return n.night(ctx, out, setting("HOURS", ""), suites, func(records []string) error {
+			return n.noteRound(ctx, out, records)
+		})
 	case "sum":
 		return n.sum(out)
 	case "slow":

@@ -21,9 +21,11 @@ var searches = []string{"crash", "postgres", "simulation", "fuzz"}
 // larger holds the settings of a round, unless the caller has set them.
 var larger = map[string]string{"CRASH_TIME": "60s", "CRASH_LIMIT": "30m", "SHARES_TIME": "15m", "FUZZ_TIME": "50000x"}
 
-// night runs rounds of searches until the hours have passed, and adds each to reliability.json. It ends with the first
-// round that fails.
-func (n *runner) night(ctx context.Context, out io.Writer, hours string) (ok bool, err error) {
+// night runs rounds of suites until the hours have passed. It calls note with the records of each round, which adds it
+// to reliability.json, and ends with the first round that fails.
+func (n *runner) night(
+	ctx context.Context, out io.Writer, hours string, suites []*suite, note func(records []string) error,
+) (ok bool, err error) {
 	h, err := strconv.ParseFloat(hours, 64)
 	if err != nil || h <= 0 {
 		return false, fmt.Errorf("HOURS is %q: want a number of hours, as in make night HOURS=8", hours)
@@ -32,10 +34,6 @@ func (n *runner) night(ctx context.Context, out io.Writer, hours string) (ok boo
 		if err := os.Setenv(name, setting(name, value)); err != nil {
 			return false, err
 		}
-	}
-	suites, err := find(searches)
-	if err != nil {
-		return false, err
 	}
 	n.record = filepath.Join(n.root, "dist/night")
 	for end := time.Now().Add(time.Duration(h * float64(time.Hour))); time.Now().Before(end) && ctx.Err() == nil; {
@@ -54,17 +52,22 @@ func (n *runner) night(ctx context.Context, out io.Writer, hours string) (ok boo
 			fmt.Fprintf(out, "round %d failed: repeat a test with %s=%d\n", round, search.Variable, round)
 			return false, nil
 		}
-		argv := []string{"run", "./internal/test/reliability", "-night"}
-		for _, name := range searches {
-			argv = append(argv, filepath.Join(n.record, name+".json"))
+		var records []string
+		for _, s := range suites {
+			records = append(records, filepath.Join(n.record, s.name+".json"))
 		}
-		cmd := exec.CommandContext(ctx, "go", argv...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = n.root, out, out
-		if err := cmd.Run(); err != nil {
+		if err := note(records); err != nil {
 			return false, fmt.Errorf("recording round %d: %w", round, err)
 		}
 	}
 	return ctx.Err() == nil, nil
+}
+
+// noteRound adds the records of a round to reliability.json.
+func (n *runner) noteRound(ctx context.Context, out io.Writer, records []string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./internal/test/reliability", "-night"}, records...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.root, out, out
+	return cmd.Run()
 }
 
 // rounds returns how many rounds reliability.json has.

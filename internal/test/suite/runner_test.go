@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
 // checkout writes a module with one package of tests, and returns a runner for it and the suite.
@@ -221,5 +223,42 @@ func TestShake(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(n.root, "dist/shake/1.txt"))
 	if err != nil || !strings.Contains(string(b), "late") {
 		t.Errorf("the kept output is %q, %v", b, err)
+	}
+}
+
+// A night goes on behind the rounds that are recorded, records each round, and ends with one that fails.
+func TestNight(t *testing.T) {
+	root := t.TempDir()
+	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
+	write := func(rounds int) {
+		t.Helper()
+		text := fmt.Sprintf(`{"night": {"rounds": %d}}`, rounds)
+		if err := os.WriteFile(filepath.Join(root, "reliability.json"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range larger {
+		t.Setenv(name, "1")
+	}
+	t.Setenv(search.Variable, "")
+	write(4)
+	var rounds []string
+	seed := shell("seed", 1, "test $"+search.Variable+" -lt 7")
+	var out strings.Builder
+	ok, err := n.night(context.Background(), &out, "1", []*suite{seed}, func(records []string) error {
+		rounds = append(rounds, os.Getenv(search.Variable)+" "+filepath.Base(records[0]))
+		write(4 + len(rounds))
+		return nil
+	})
+	if err != nil || ok || fmt.Sprint(rounds) != "[5 seed.json 6 seed.json]" {
+		t.Errorf("ok = %t, %v, the rounds are %q:\n%s", ok, err, rounds, &out)
+	}
+	if want := "round 7 failed: repeat a test with " + search.Variable + "=7\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("the output does not end in %q:\n%s", want, &out)
+	}
+	for _, hours := range []string{"", "0", "-1", "all"} {
+		if _, err := n.night(context.Background(), &out, hours, nil, nil); err == nil {
+			t.Errorf("HOURS=%q is accepted", hours)
+		}
 	}
 }
