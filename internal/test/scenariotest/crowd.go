@@ -27,7 +27,16 @@ type crowd struct {
 	record    *history.Recorder
 	processes []*process
 	agents    []*agent
-	faults    map[string]int
+
+	mu     sync.Mutex // guards faults
+	faults map[string]int
+}
+
+// fault counts a fault.
+func (c *crowd) fault(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults[kind]++
 }
 
 // add starts a process with an agent for each of settings.
@@ -75,7 +84,7 @@ func (c *crowd) disturb(ctx context.Context) {
 			if err := c.stage.carryOut(ctx, &orders[i]); err != nil {
 				c.Error(err)
 			}
-			c.faults[orders[i].Fault+orders[i].Server]++
+			c.fault(orders[i].Fault + orders[i].Server)
 		}
 	}
 }
@@ -96,7 +105,7 @@ func History(t *testing.T, servers Servers) {
 		c.add(ctx, l, &agent{ttl: lasting}, &agent{ttl: lasting, hasty: true})
 		sleeper := &agent{ttl: brief}
 		sleeper.holding = func() error {
-			c.faults["sigstop"]++
+			c.fault("sigstop")
 			return sleeper.process.sleep(ctx, 2*brief)
 		}
 		c.add(ctx, l, sleeper)
@@ -104,7 +113,7 @@ func History(t *testing.T, servers Servers) {
 	victim := &agent{ttl: brief}
 	victim.holding = func() error { victim.process.kill(); return nil }
 	c.add(ctx, libraries[1+*seed%3], victim)
-	c.faults["kill9"]++
+	c.fault("kill9")
 
 	disturbing, enough := context.WithCancel(ctx)
 	var faults, all sync.WaitGroup

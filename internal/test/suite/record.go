@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // record is the file of a suite's last run, dist/suites/NAME.json.
@@ -59,10 +60,33 @@ func readRecord(folder, name string) (r record, err error) {
 	return r, json.Unmarshal(b, &r)
 }
 
-// A loadMeter takes the machine's load average where the system tells it.
-type loadMeter struct{ sum, n float64 }
+// sampleEvery is the time between two samples of the load.
+const sampleEvery = 10 * time.Second
 
-func newLoad() *loadMeter { return &loadMeter{} }
+// A loadMeter samples the machine's load average, where the system tells it, until mean is called.
+type loadMeter struct {
+	sum, n float64
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+func newLoad() *loadMeter {
+	l := &loadMeter{stop: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		ticker := time.NewTicker(sampleEvery)
+		defer ticker.Stop()
+		for {
+			l.sample()
+			select {
+			case <-ticker.C:
+			case <-l.stop:
+				return
+			}
+		}
+	}()
+	return l
+}
 
 func (l *loadMeter) sample() {
 	b, err := os.ReadFile("/proc/loadavg")
@@ -75,7 +99,10 @@ func (l *loadMeter) sample() {
 	}
 }
 
+// mean ends the meter, and returns the mean of its samples.
 func (l *loadMeter) mean() float64 {
+	close(l.stop)
+	<-l.ended
 	if l.n == 0 {
 		return 0
 	}

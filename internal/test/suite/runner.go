@@ -47,7 +47,6 @@ func (n *runner) run(ctx context.Context, s *suite, out io.Writer) result {
 		for _, j := range jobs {
 			r.job = j
 			cpu += n.do(ctx, r, j, j.command("", j.packages))
-			load.sample()
 		}
 	}
 	r.end()

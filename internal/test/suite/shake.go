@@ -53,7 +53,6 @@ func (n *runner) shake(ctx context.Context, out io.Writer) (ok bool, err error) 
 			r.short, r.job = true, j
 			n.do(ctx, r, j, j.command("", j.packages))
 			r.end()
-			load.sample()
 			passed += r.passed
 			if err := n.blame(faults, r); err != nil {
 				return false, err
