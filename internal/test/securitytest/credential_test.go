@@ -285,9 +285,7 @@ func notOperators(t *testing.T, s *site) {
 			t.Errorf("operation %d over the stream: %q %s", op.Kind, got.Code, got.Message)
 		}
 	}
-	if after := s.index(t); after != before {
-		t.Errorf("the journal went from %s to %s", before, after)
-	}
+	s.unchanged(t, before)
 }
 
 func revoked(t *testing.T, s *site) {
