@@ -53,7 +53,7 @@ func run(out, doc, mistakes string, suites []string) error {
 	return r.publish(out, doc)
 }
 
-// addRound adds the records of suites to those of nights.
+// addRound adds a round of a night, from the records of its suites.
 func addRound(out, doc string, paths []string) error {
 	r, err := read(out)
 	if err != nil {

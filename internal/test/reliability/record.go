@@ -38,7 +38,8 @@ type record struct {
 	Night *night `json:"night,omitempty"`
 }
 
-// night is what "make night" has run beyond the share of every change. No round was recorded in which a test failed.
+// night sums up the rounds of "make night", which go beyond the share of every change. Only rounds without a failure
+// are recorded.
 type night struct {
 	Rounds  int64            `json:"rounds"` // from the first one on; the next night begins behind them
 	Seconds float64          `json:"seconds"`

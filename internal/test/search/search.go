@@ -10,7 +10,7 @@ import (
 const Variable = "INTERLOCK_NIGHT_ROUND"
 
 // Seeds returns the first seed of a search and the seed after its last one. The short form tries short seeds from
-// first on, the long form long ones, and round n of a night as many behind those of the round before.
+// first on, the long form long ones, and round n of a night the next long ones after round n-1.
 func Seeds(t testing.TB, first, short, long uint64) (from, to uint64) {
 	t.Helper()
 	round := Round(t)

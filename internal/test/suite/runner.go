@@ -25,7 +25,7 @@ type runner struct {
 	record string // the folder of records
 }
 
-// result is what a suite has come to.
+// result is the outcome of a suite's run.
 type result struct {
 	suite    *suite
 	passed   bool
@@ -82,6 +82,7 @@ func (n *runner) prepare(ctx context.Context, s *suite, out io.Writer) error {
 func (n *runner) do(ctx context.Context, r *report, j job, argv []string) time.Duration {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = n.root
+	cmd.WaitDelay = time.Minute // a process that a test left behind may keep its output open for ever
 	// Without the path of the checkout in what is compiled, all clones on a machine share the build cache.
 	cmd.Env = append(append(os.Environ(), variable+"=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath"), j.env...)
 	if j.name != "" {

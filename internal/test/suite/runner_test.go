@@ -148,7 +148,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A suite that computes does not run beside one that promises times.
+// A suite that computes does not run beside a timed suite.
 func TestTimedSuites(t *testing.T) {
 	root := t.TempDir()
 	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
@@ -226,7 +226,7 @@ func TestShake(t *testing.T) {
 	}
 }
 
-// A night goes on behind the rounds that are recorded, records each round, and ends with one that fails.
+// A night continues after the recorded rounds, records each round, and ends with the first failure.
 func TestNight(t *testing.T) {
 	root := t.TempDir()
 	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -78,13 +77,7 @@ func (n *runner) blame(faults map[string]*fault, r *report) error {
 		if known == nil {
 			known = &fault{title: f.title, file: filepath.Join("dist/shake", strconv.Itoa(len(faults)+1)+".txt")}
 			faults[f.title] = known
-			path := filepath.Join(n.root, known.file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				return err
-			}
-			repeat := f.job.repeatable(f.pkg, f.test)
-			text := fmt.Sprintf("--- %s\n%s\nrepeat it: %s\n", f.title, strings.Join(f.output, ""), repeat)
-			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			if err := keepOutput(filepath.Join(n.root, known.file), []failure{f}); err != nil {
 				return err
 			}
 		}

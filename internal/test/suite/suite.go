@@ -35,7 +35,7 @@ func (s *suite) bears(other *suite) bool {
 type job struct {
 	name string // of a program, as a test; "" for go test
 	argv []string
-	// silent is for a program that reports what it finds by output, and exits with 0.
+	// silent is for a program that prints its findings and exits with 0: any output is a failure.
 	silent bool
 
 	folder   string   // of the module, below the root; "" is the module of the product
@@ -74,7 +74,7 @@ func (j job) command(run string, packages []string, extra ...string) []string {
 	return append(append(argv, packages...), j.args...)
 }
 
-// repeatable returns what a person types to repeat a test alone.
+// repeatable returns the shell command that repeats a test alone.
 func (j job) repeatable(path, test string) string {
 	if j.name != "" {
 		return strings.Join(quoted(j.argv), " ")

@@ -34,13 +34,13 @@ type candidate struct {
 	failures []failure
 }
 
-// candidates returns what the report may repeat, and nothing if one of the failures is a proof.
+// candidates returns the failures that may be repeated, or nothing if one of them is a proof.
 func (r *report) candidates() (found []candidate) {
 	for _, f := range r.failures {
 		if f.proof {
 			return nil
 		}
-		// The failure of a whole package covers those of its tests.
+		// The failure of a whole package covers its tests.
 		whole := slices.ContainsFunc(r.failures, func(o failure) bool { return o.pkg == f.pkg && o.test == "" })
 		run := alone(f.test)
 		if whole {
@@ -88,13 +88,19 @@ func (r *report) forgive(c candidate, passed int, file string) {
 func (c candidate) keep(folder string) (string, error) {
 	name := regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(short(c.pkg)+" "+c.run, "-")
 	file := filepath.Join(folder, strings.Trim(name, "-")+".txt")
+	return file, keepOutput(file, c.failures)
+}
+
+// keepOutput writes the output of failures into a file, with the command that repeats the first one alone.
+func keepOutput(file string, failures []failure) error {
 	var b strings.Builder
-	for _, f := range c.failures {
+	for _, f := range failures {
 		fmt.Fprintf(&b, "--- %s\n%s", f.title, strings.Join(f.output, ""))
 	}
-	fmt.Fprintf(&b, "\nrepeat it alone: %s\n", c.job.repeatable(c.pkg, c.failures[0].test))
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return "", err
+	first := failures[0]
+	fmt.Fprintf(&b, "\nrepeat it alone: %s\n", first.job.repeatable(first.pkg, first.test))
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return err
 	}
-	return file, os.WriteFile(file, []byte(b.String()), 0o666)
+	return os.WriteFile(file, []byte(b.String()), 0o666)
 }
