@@ -24,12 +24,15 @@ import (
 type order struct {
 	Fault, Of, Server, Revoke string
 
-	Times, Ms int
-	Suspend   int `json:"suspend_ms"`
-	Await     *struct {
-		Key              string
-		Holders, Waiters int
-	}
+	Times, Ms    int
+	Await        *occupancy
+	SuspendUntil *occupancy `json:"suspend_until"`
+}
+
+// occupancy is a key with its numbers of holders and waiters.
+type occupancy struct {
+	Key              string
+	Holders, Waiters int
 }
 
 // ServeHTTP carries out the orders of runners in other processes.
@@ -56,11 +59,11 @@ func (s *stage) obey(ctx context.Context, text json.RawMessage) error {
 func (s *stage) carryOut(ctx context.Context, o *order) error {
 	switch {
 	case o.Await != nil:
-		return s.await(ctx, o)
+		return s.await(ctx, o.Await)
 	case o.Revoke != "":
 		return s.revoke(ctx, o.Revoke)
-	case o.Suspend != 0:
-		return s.suspend(ctx, time.Duration(o.Suspend)*time.Millisecond)
+	case o.SuspendUntil != nil:
+		return s.suspend(ctx, o.SuspendUntil)
 	case o.Server == "restart":
 		s.kill()
 		s.start()
@@ -136,7 +139,7 @@ func pathOf(id string) (*regexp.Regexp, error) {
 }
 
 // await follows the events of the server until a key has as many holders and waiters as ordered.
-func (s *stage) await(ctx context.Context, o *order) error {
+func (s *stage) await(ctx context.Context, want *occupancy) error {
 	ctx, cancel := context.WithTimeout(ctx, busy.Patience())
 	defer cancel()
 	base := s.active()
@@ -152,18 +155,18 @@ func (s *stage) await(ctx context.Context, o *order) error {
 	defer events.Body.Close()
 	lines := bufio.NewScanner(events.Body)
 	for {
-		view, err := s.look(ctx, o.Await.Key)
+		view, err := s.look(ctx, want.Key)
 		if err != nil {
 			return err
 		}
 		holders, waiters := len(view.Holders), view.Length
-		if holders == o.Await.Holders && waiters == o.Await.Waiters {
+		if holders == want.Holders && waiters == want.Waiters {
 			return nil
 		}
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data:") {
 		}
 		if ctx.Err() != nil || lines.Err() != nil {
-			return fmt.Errorf("%s has %d holders and %d waiters: %w", o.Await.Key, holders, waiters, cmp.Or(ctx.Err(), lines.Err()))
+			return fmt.Errorf("%s has %d holders and %d waiters: %w", want.Key, holders, waiters, cmp.Or(ctx.Err(), lines.Err()))
 		}
 	}
 }

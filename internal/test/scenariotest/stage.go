@@ -2,6 +2,7 @@ package scenariotest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/busy"
@@ -169,14 +169,14 @@ func (s *stage) play(ctx context.Context, l *Library, file string) error {
 	return nil
 }
 
-// suspend stops the process of the runner for some time, as the lid of a laptop does.
-func (s *stage) suspend(ctx context.Context, d time.Duration) error {
+// suspend stops the process of the runner, as the lid of a laptop does, until a key has as many holders and waiters as
+// ordered.
+func (s *stage) suspend(ctx context.Context, until *occupancy) error {
 	s.mu.Lock()
 	runner := s.runner
 	s.mu.Unlock()
 	if err := runner.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	pause(ctx, d)
-	return runner.Signal(syscall.SIGCONT)
+	return errors.Join(s.await(ctx, until), runner.Signal(syscall.SIGCONT))
 }
