@@ -165,8 +165,12 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 		for _, u := range r.record.Unstable {
 			fmt.Fprintln(out, u)
 		}
-		for _, f := range r.failures {
+		for i, f := range r.failures {
 			fmt.Fprintf(out, "failed: %s\n", f.title)
+			if i < shownAtOnce {
+				lines := strings.SplitAfter(strings.TrimSuffix(strings.Join(f.output, ""), "\n"), "\n")
+				fmt.Fprintf(out, "        %s\n", strings.Join(lines[max(0, len(lines)-lastWords):], "        "))
+			}
 			if f.counted {
 				fmt.Fprintf(out, "        repeat it: %s\n", f.job.repeatable(f.pkg, f.test))
 			}

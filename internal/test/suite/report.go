@@ -57,7 +57,8 @@ type pkg struct {
 type test struct {
 	started time.Time
 	output  []string
-	parent  bool // has subtests, so it is not counted itself
+	parent  bool // has subtests, so it is not counted when it passes
+	below   bool // a subtest failed, so its own failure is not counted
 }
 
 // failure is the report's excerpt of a test or a package.
@@ -79,10 +80,11 @@ type testTime struct {
 }
 
 // shownAtOnce is how many failures a suite prints while it runs, and excerpt how many lines of each: the rest comes at
-// its end.
+// its end. The last lines of all suites repeat some of them, because a reader may have no more than those.
 const (
 	shownAtOnce = 3
 	excerpt     = 60
+	lastWords   = 12 // lines of each of them at the end of the run
 )
 
 // seeds matches the output of a test that found its failure by a search: repeating the test without the seed
@@ -141,10 +143,8 @@ func (r *report) testEvent(p *pkg, e *event) {
 	}
 	switch e.Action {
 	case "run":
-		if i := strings.LastIndexByte(e.Test, '/'); i > 0 {
-			if up := p.tests[e.Test[:i]]; up != nil {
-				up.parent = true
-			}
+		if up := p.parentOf(e.Test); up != nil {
+			up.parent = true
 		}
 	case "output":
 		t.output = append(t.output, e.Output)
@@ -170,6 +170,16 @@ func (r *report) testEvent(p *pkg, e *event) {
 		delete(p.tests, e.Test)
 		r.fail(p, e.Test, "", t)
 	}
+}
+
+// parentOf returns the running test that a subtest belongs to, or nil. The name of a subtest may have slashes itself.
+func (p *pkg) parentOf(name string) *test {
+	for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
+		if up := p.tests[name[:i]]; up != nil {
+			return up
+		}
+	}
+	return nil
 }
 
 // time notes how long a test took, unless that is next to nothing.
@@ -234,7 +244,10 @@ func (r *report) close(p *pkg, failed bool, seconds float64) {
 }
 
 func (r *report) fail(p *pkg, name, why string, t *test) {
-	if !t.parent {
+	if up := p.parentOf(name); up != nil {
+		up.below = true
+	}
+	if !t.below {
 		p.failed++
 	}
 	title := p.name + " " + name
@@ -242,7 +255,7 @@ func (r *report) fail(p *pkg, name, why string, t *test) {
 		title += " " + why
 	}
 	r.show(failure{
-		title: title, output: t.output, job: p.job, pkg: p.name, test: name, counted: !t.parent,
+		title: title, output: t.output, job: p.job, pkg: p.name, test: name, counted: !t.below,
 		proof: r.search || proves(name, t.output),
 	})
 }

@@ -181,7 +181,7 @@ func (n *runner) repeat(ctx context.Context, r *report) (cpu time.Duration) {
 			again.short, again.job = r.short, c.job
 			cpu += n.do(ctx, again, c.job, c.job.command(c.run, []string{target(c.job.folder, c.pkg)}, "-count=1"))
 			again.end()
-			ok, passed = again.failed == 0, again.passed
+			ok, passed = again.failed == 0 && len(again.lost) == 0 && again.passed > 0, again.passed
 		}
 		if !ok {
 			continue

@@ -51,6 +51,21 @@ func TestRepeat(t *testing.T) {
 				"\tt.Run(`z`, func(t *testing.T) {})\n}",
 			passed: true, last: "unit: 3 passed, 0 failed", unstable: []string{"TestA/x_y"},
 		},
+		"a subtest is repeated with the subtests that it needs": {
+			tests: stable + "var built bool\n\nfunc TestA(t *testing.T) {\n" +
+				"\tt.Run(`build`, func(t *testing.T) { built = true })\n" +
+				"\tt.Run(`use/it`, func(t *testing.T) { if once(`a`) || !built { t.Error(`late`) } })\n}",
+			passed: true, last: "unit: 3 passed, 0 failed", unstable: []string{"TestA/use/it"},
+		},
+		"a failure of its own counts for a test with subtests": {
+			tests: stable + "func TestA(t *testing.T) {\n\tt.Run(`x`, func(t *testing.T) {})\n\tt.Error(`wrong`)\n}\n\n" +
+				"func TestB(t *testing.T) { if once(`b`) { t.Error(`late`) } }",
+			last: "unit: 3 passed, 1 failed", unstable: []string{"TestB"},
+		},
+		"a repetition that runs no test shows nothing": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } else { t.Skip() } }\n\n" + stable,
+			last:  "unit: 1 passed, 1 failed",
+		},
 		"a test that fails twice has failed": {
 			tests: stable + "func TestA(t *testing.T) { if once(`a`) || once(`b`) { t.Error(`late`) } }",
 			last:  "unit: 1 passed, 1 failed",
@@ -182,7 +197,7 @@ func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
 		t.Error("the run passed")
 	}
 	for _, want := range []string{
-		"failed: a/x\n        repeat it: sh -c 'echo broken; exit 1'\n",
+		"failed: a/x\n        broken\n        exit status 1\n        repeat it: sh -c 'echo broken; exit 1'\n",
 		"1 suites were not begun, because another one failed\n", "\na: 0 passed, 1 failed\n",
 	} {
 		if !strings.Contains(end.String(), want) {

@@ -99,32 +99,13 @@ func target(folder, path string) string {
 	return "./" + short(path)
 }
 
-// alone returns the pattern that selects a test and its subtests. Of its name it takes two levels: what is deeper may
-// depend on its neighbours, or is the line of another tool.
+// alone returns the pattern that selects a test with all its subtests: one of them may need what another one built.
 func alone(test string) string {
 	if test == "" {
 		return ""
 	}
-	levels := strings.SplitN(test, "/", 3)
-	if len(levels) > 2 {
-		levels = levels[:2]
-	}
-	for i, name := range levels {
-		levels[i] = "^" + quoteMeta(name) + "$"
-	}
-	return strings.Join(levels, "/")
-}
-
-// quoteMeta is regexp.QuoteMeta, but for slashes, which part the levels of a pattern.
-func quoteMeta(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	name, _, _ := strings.Cut(test, "/")
+	return "^" + name + "$"
 }
 
 // quoted returns the words as a shell reads them.

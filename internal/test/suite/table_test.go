@@ -82,9 +82,8 @@ func TestAlone(t *testing.T) {
 	for name, want := range map[string]string{
 		"":                       "",
 		"TestA":                  "^TestA$",
-		"TestA/x.y":              `^TestA$/^x\.y$`,
-		"TestA/x/y/z":            "^TestA$/^x$",
-		"TestA/3.13/t.py::t[a]x": `^TestA$/^3\.13$`,
+		"TestA/x/y/z":            "^TestA$",
+		"TestA/3.13/t.py::t[a]x": "^TestA$",
 	} {
 		if got := alone(name); got != want {
 			t.Errorf("alone(%q) = %q, want %q", name, got, want)

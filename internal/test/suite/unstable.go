@@ -18,7 +18,7 @@ const repeats = 2
 // unstable is a test that failed in a whole run and passed alone.
 type unstable struct {
 	Package string `json:"package"`
-	Test    string `json:"test"` // "" is the package as a whole
+	Test    string `json:"test"` // with the subtests that failed; "" is the package as a whole
 	File    string `json:"file"` // that keeps the output of the failure
 }
 
@@ -53,10 +53,7 @@ func (r *report) candidates() (found []candidate) {
 		}
 		found[i].failures = append(found[i].failures, f)
 	}
-	// A test with subtests fails with them, and is repeated by repeating them.
-	return slices.DeleteFunc(found, func(c candidate) bool {
-		return !slices.ContainsFunc(c.failures, func(f failure) bool { return f.counted })
-	})
+	return found
 }
 
 // forgive turns the failures of a candidate into an unstable test. passed is how many tests of a whole package its
@@ -76,12 +73,20 @@ func (r *report) forgive(c candidate, passed int, file string) {
 			}
 		}
 	}
-	covered := func(f failure) bool {
-		return f.pkg == c.pkg && (c.run == "" || alone(f.test) == c.run || strings.HasPrefix(c.run, alone(f.test)+"/"))
-	}
+	covered := func(f failure) bool { return f.pkg == c.pkg && (c.run == "" || alone(f.test) == c.run) }
 	r.failures = slices.DeleteFunc(r.failures, covered)
-	name := strings.NewReplacer("^", "", "$", "", `\`, "").Replace(c.run)
-	r.unstable = append(r.unstable, unstable{short(c.pkg), name, file})
+	r.unstable = append(r.unstable, unstable{short(c.pkg), c.name(), file})
+}
+
+// name names what failed, or returns "" for a package as a whole.
+func (c candidate) name() string {
+	var names []string
+	for _, f := range c.failures {
+		if f.counted && c.run != "" {
+			names = append(names, f.test)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // keep writes the output of a candidate's failures into a file of the folder, and returns its name.
