@@ -20,13 +20,15 @@ type run struct {
 	dir   string
 	whole bool // all of them
 	tests map[string]bool
-	own   bool // the package has a changed file
+	skip  []string // tests that are left out
+	own   bool     // the package has a changed file
 }
 
 // pattern returns the tests as an argument of -run.
-func (r *run) pattern() string {
-	return "^(" + strings.Join(slices.Sorted(maps.Keys(r.tests)), "|") + ")$"
-}
+func (r *run) pattern() string { return pattern(slices.Sorted(maps.Keys(r.tests))) }
+
+// pattern returns a regular expression that matches the names and no others.
+func pattern(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
 
 // plan is what a change demands.
 type plan struct {

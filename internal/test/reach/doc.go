@@ -18,7 +18,8 @@
 // registers.go.
 //
 // The command must never keep quiet about a test that it selected and did not run. It starts no test once its
-// time is over (-budget), and then names the packages which are left to "make test".
+// time is over (-budget), and leaves out tests of unchanged packages that took long in the last run of the suite unit.
+// It names both: they are left to "make test".
 //
 // Start reading at main.go. diff.go finds what changed, graph.go what refers to what, and choose.go
 // the tests.

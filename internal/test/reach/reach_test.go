@@ -338,27 +338,55 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// What does not begin in time is named, and what has changed is tested always.
-func TestBudget(t *testing.T) {
+// changedLimit returns a module with a changed constant, and what runs the tests that can reach it until a deadline.
+func changedLimit(t *testing.T, deadline time.Time) (p *plan, r *runner, out, log *bytes.Buffer) {
 	root := repository(t)
 	write(t, root, "limit/limit.go", strings.Replace(files["limit/limit.go"], "Max = 3", "Max = 4", 1))
 	c, err := changed(root, "HEAD")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := choose(root, c, nil, nil)
-	if err != nil {
+	if p, err = choose(root, c, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	var out, log bytes.Buffer
-	r := &runner{root: root, out: &out, log: &log, deadline: time.Now()}
+	out, log = new(bytes.Buffer), new(bytes.Buffer)
+	return p, &runner{root: root, out: out, log: log, deadline: deadline}, out, log
+}
+
+// What does not begin in time is named, and what has changed is tested always.
+func TestBudget(t *testing.T) {
+	p, r, out, log := changedLimit(t, time.Now())
 	if err := r.run(p); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"Test":"TestOwn"`) || strings.Contains(out.String(), `"Test":"TestLimit"`) {
-		t.Errorf("the tests are\n%s", out.String())
+		t.Errorf("the tests are\n%s", out)
 	}
 	if want := "tests of 2 packages, which make test runs:\n  apart\n  use\n"; !strings.Contains(log.String(), want) {
-		t.Errorf("the log is\n%s\nwant in it\n%s", log.String(), want)
+		t.Errorf("the log is\n%s\nwant in it\n%s", log, want)
+	}
+}
+
+// Tests that took long are left out and named, unless their package has changed.
+func TestLongTests(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		p, r, out, log := changedLimit(t, time.Now().Add(time.Hour))
+		write(t, r.root, "dist/suites/unit.json", `{"tests": [{"package": "use", "test": "TestLimit", "seconds": 33.4},
+			{"package": "limit", "test": "TestOwn", "seconds": 9}, {"package": "apart", "test": "TestApart", "seconds": 1}]}`)
+		for _, one := range p.runs {
+			one.whole = one.whole || whole
+		}
+		if err := r.run(p); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"TestOwn": true, "TestApart": true, "TestB": whole, "TestLimit": false} {
+			if strings.Contains(out.String(), `"Test":"`+name+`"`) != want {
+				t.Errorf("whole packages %t: %s runs, want %t:\n%s", whole, name, want, out)
+			}
+		}
+		want := "1 tests of unchanged packages, which make test runs:\n  use TestLimit (33 s)\n"
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log is\n%s\nwant in it\n%s", log, want)
+		}
 	}
 }

@@ -85,6 +85,11 @@ func (r *runner) run(p *plan) error {
 	// of a package after the other.
 	failed := []error{r.test(registersOf(p.always, true)), r.test(registersOf(p.always, false))}
 
+	long, err := leaveOut(r.root, p.runs)
+	if err != nil {
+		return err
+	}
+	p.runs = slices.DeleteFunc(p.runs, func(one *run) bool { return len(one.tests) == 0 && !one.whole })
 	times := readTimes(r.root)
 	slices.SortStableFunc(p.runs, func(a, b *run) int {
 		if a.own != b.own {
@@ -128,6 +133,12 @@ func (r *runner) run(p *plan) error {
 		failed = append(failed, <-errs)
 	}
 	times.write()
+	if len(long) > 0 {
+		fmt.Fprintf(
+			r.log, "not run, because they take long: %d tests of unchanged packages, which make test runs:\n  %s\n",
+			len(long), strings.Join(long, "\n  "),
+		)
+	}
 	if len(r.left) > 0 {
 		fmt.Fprintf(
 			r.log, "not run, because the time was over: tests of %d packages, which make test runs:\n  %s\n",
@@ -162,11 +173,13 @@ func registersOf(runs []*run, whole bool) (args []string) {
 
 // tests runs the tests of a package, and reports whether the go command knew the result.
 func (r *runner) tests(one *run) (cached bool, err error) {
-	args := []string{"./" + one.dir}
+	var args []string
 	if !one.whole {
-		args = []string{"-run", one.pattern(), args[0]}
+		args = append(args, "-run", one.pattern())
+	} else if len(one.skip) > 0 {
+		args = append(args, "-skip", pattern(one.skip))
 	}
-	return r.goTest(args)
+	return r.goTest(append(args, "./"+one.dir))
 }
 
 // vet runs go vet over the packages with changes.

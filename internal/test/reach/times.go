@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,8 +19,40 @@ type times struct {
 	test map[string]time.Duration // by folder
 }
 
-// usual is assumed of a package that was never tested here.
-const usual = 300 * time.Millisecond
+const (
+	usual = 300 * time.Millisecond // is assumed of a package that was never tested here
+	long  = 4 * time.Second        // a test that took longer is left to "make test" unless its package has changed
+)
+
+// leaveOut takes the tests that took too long in the last run of the suite unit out of runs of unchanged packages, and
+// returns their names. Without such a run there are none.
+func leaveOut(root string, runs []*run) (left []string, err error) {
+	var unit struct {
+		Tests []struct {
+			Package, Test string
+			Seconds       float64
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(root, "dist", "suites", "unit.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &unit); err != nil {
+		return nil, fmt.Errorf("dist/suites/unit.json: %w", err)
+	}
+	for _, one := range runs {
+		for _, t := range unit.Tests {
+			if one.dir == t.Package && !one.own && one.tests[t.Test] && t.Seconds > long.Seconds() {
+				delete(one.tests, t.Test)
+				one.skip = append(one.skip, t.Test)
+				left = append(left, fmt.Sprintf("%s %s (%.0f s)", t.Package, t.Test, t.Seconds))
+			}
+		}
+	}
+	return left, nil
+}
 
 func readTimes(root string) *times {
 	t := &times{path: filepath.Join(root, "bin", "reach.json"), test: map[string]time.Duration{}}
