@@ -72,14 +72,30 @@ type OpenSession struct {
 	TTL   time.Duration       `fingerprint:"2"`
 }
 
-// Heartbeat proves that Head.Session lives and renews all its leases. A non-empty Progress
-// replaces the one that others see; a new value restarts the stall terms of all its leases.
+// Heartbeat proves that Head.Session lives and renews all its leases, but none that a list in Known has left out. A
+// non-empty Progress replaces the one that others see; a new value restarts the stall terms of all its leases.
 // Answered by Done with Session, and Losses: the leases that ended against the session's will
-// since the last heartbeat, and those in their soft tier. Not journaled.
+// since the last heartbeat, those in their soft tier, and those that Known leaves out. WantsList asks for a heartbeat
+// with a list. Not journaled.
 type Heartbeat struct {
 	Head
 	Progress string
+	Known    *KnownLeases // nil: all of them
 }
+
+// KnownLeases tells which held leases of its session a client still knows of: by their number and the exclusive or of
+// their ids, or by a list. A process that lives may have lost a lease that its session holds: the thread that held it
+// died, or the report of its end was lost. Such a lease must not live as long as the process does.
+type KnownLeases struct {
+	Count  int
+	Digest [16]byte
+	Listed bool // IDs has them all; Count and Digest are not used
+	IDs    []interlock.LeaseID
+}
+
+// MaxKnown is how many leases and waits a session may have for Known to be compared. Heartbeats of larger sessions renew
+// all leases.
+const MaxKnown = 4096
 
 // CloseSession ends Head.Session, releases its leases and ends its waits.
 type CloseSession struct{ Head }

@@ -19,6 +19,8 @@ type Effect struct {
 	Ticket  interlock.Ticket
 	Session Session
 	Losses  []store.Loss
+	// WantsList asks a client for a heartbeat that lists the leases that it knows of.
+	WantsList bool
 
 	// Of a commit: its version and documents, or the changes that made it stale.
 	Version   interlock.Version

@@ -359,7 +359,7 @@ func (e *Engine) recoverRequests(s *store.Namespace) {
 		if r.Rare != nil {
 			r.Rare.Listeners = nil
 		}
-		r.Renewed, r.Spared = e.Clock, r.Phase == store.Held
+		r.Renewed, r.Spared, r.Unknown = e.Clock, r.Phase == store.Held, false
 		if r.Phase == store.Waiting || r.Asker() != nil {
 			ordered = append(ordered, r)
 		} else {

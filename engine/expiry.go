@@ -79,9 +79,9 @@ func (e *Engine) fireSession(s *store.Session) {
 		}
 		switch {
 		case e.Clock >= end:
-			e.hard(r, record.ByTTL)
+			e.hard(r, r.TtlReason())
 		case e.Clock >= soft:
-			if p := r.OwnProgress(); p.Told != beat+1 {
+			if p := r.OwnProgress(); p.Told != beat+1 && !r.Unknown {
 				p.Told = beat + 1
 				e.warn(r)
 			}
@@ -138,8 +138,8 @@ func (e *Engine) fireRequest(r *store.Request) {
 		}
 	case store.Held:
 		why := r.Overdue()
-		if why == 0 && r.Session() == nil && e.Clock >= r.TtlEnd() {
-			why = record.ByTTL
+		if why == 0 && !r.LivesBySession() && e.Clock >= r.TtlEnd() {
+			why = r.TtlReason()
 		}
 		if why != 0 {
 			e.hard(r, why)

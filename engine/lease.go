@@ -21,7 +21,7 @@ func (e *Engine) find(id [16]byte, unknown interlock.Code) *store.Request {
 				if e.endOverdue(sess); sess.Dead && r.Phase != store.Over && r.Phase != store.Waiting {
 					e.sweepLease(sess, r)
 				} else if r.Phase == store.Held && e.Clock >= r.TtlEnd() {
-					e.hard(r, record.ByTTL) // its turn had not come yet
+					e.hard(r, r.TtlReason()) // its turn had not come yet
 				}
 			}
 			return r
@@ -130,16 +130,17 @@ func (c *Renew) decide(e *Engine) {
 		e.tag(ev, Granted)
 		e.emit(ev)
 	}
+	x := r
+	if r.HoldsOn() {
+		x = r.Share.Member
+	}
+	x.Unknown = false
 	if s := r.Session(); s != nil {
 		e.beat(s, "")
 	} else {
-		x := r
-		if r.HoldsOn() {
-			x = r.Share.Member
-		}
 		x.Renewed, x.Spared = e.Clock, false
-		e.Arm(x)
 	}
+	e.Arm(x)
 	r.Report(c.Progress)
 	e.Arm(r)
 	if e.settle(); r.IsOver() { // it was an offer, and a cycle that this closed has cost it

@@ -34,7 +34,10 @@ func (m *model) permitGrace(ev *record.Event) error {
 func (m *model) permitHardEnd(r *request, why record.Reason) error {
 	var end span
 	switch why {
-	case record.ByTTL:
+	case record.ByTTL, record.ByForgetting:
+		if r.unknown != (why == record.ByForgetting) {
+			return fmt.Errorf("the client of %v knows of it: %t", r, !r.unknown)
+		}
 		end = r.ttlEnd()
 	case record.ByMaxHold:
 		limit, ok := r.capEnd()
@@ -133,7 +136,8 @@ func (m *model) permitEnd(cmd engine.Command, ev *record.Event) error {
 		if r.phase != offered || !r.lapse.mayBeDue(m.now) {
 			return wrong
 		}
-	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByPreemption, record.ByDeadlock:
+	case record.ByTTL, record.ByForgetting, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByPreemption,
+		record.ByDeadlock:
 		switch {
 		case r.phase == closed:
 			if ev.Reason != r.why || !r.opening.mayBeDue(m.now) {
@@ -180,7 +184,8 @@ func (m *model) permitClose(cmd engine.Command, ev *record.Event) error {
 // isDeath reports whether a lease ends because its holder gave no sign of life, or
 // none of progress.
 func isDeath(why record.Reason) bool {
-	return why == record.ByTTL || why == record.ByMaxHold || why == record.ByStall || why == record.ByDeath
+	return why == record.ByTTL || why == record.ByMaxHold || why == record.ByStall || why == record.ByDeath ||
+		why == record.ByForgetting
 }
 
 func (m *model) permitLeaving(cmd engine.Command, ev *record.Event) error {

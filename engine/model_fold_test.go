@@ -174,6 +174,7 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 			slices.Contains(
 				[]record.Reason{
 					record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock,
+					record.ByForgetting,
 				},
 				ev.Reason,
 			) {
@@ -208,7 +209,7 @@ func (m *model) hand(r *request, to phase, fence interlock.Fence) {
 		r.said = r.session.said
 	}
 	r.phase, r.fence, r.granted, r.heldFrom, r.attached = to, fence, m.now, m.now, nil
-	r.beat, r.progress = at(m.now), at(m.now)
+	r.beat, r.progress, r.unknown = at(m.now), at(m.now), false
 	m.fence = fence
 }
 

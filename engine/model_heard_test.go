@@ -19,17 +19,22 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		if got.Outcome != engine.Done {
 			break
 		}
-		s.beat = at(m.now)
+		var left []*request
 		if b, ok := c.(*engine.Heartbeat); ok {
+			wants := false
+			if wants, left = m.compareKnown(s, b.Known); wants != got.WantsList {
+				return fmt.Errorf("the heartbeat wants a list: %t", got.WantsList)
+			}
 			m.report(s, b.Progress)
 		}
+		s.beat = at(m.now)
 		if _, ok := c.(*engine.Attach); ok {
 			s.receiver, s.link = head.From, head.Link
 		}
 		if got.Session.ExpiresIn != s.ttl || got.Session.ID != s.id {
 			return fmt.Errorf("a heartbeat gives a full ttl, and not %v", got.Session.ExpiresIn)
 		}
-		return m.checkLosses(s, got.Losses)
+		return m.checkLosses(s, left, got.Losses)
 	case *engine.Renew:
 		if got.Outcome != engine.Granted {
 			break
@@ -42,6 +47,7 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 		if r.member != nil {
 			r = r.member
 		}
+		r.unknown = false
 		if r.session != nil {
 			r.session.beat = at(m.now)
 		} else {
@@ -108,9 +114,44 @@ func (r *request) report(now engine.Time, text string) {
 	}
 }
 
-// checkLosses: a heartbeat tells of every lease that was lost since the last one.
-func (m *model) checkLosses(s *session, losses []engine.Loss) error {
-	for _, r := range s.losses {
+// compareKnown applies what a client says of the leases that it knows of: whether it must send a list, and which leases
+// its list leaves out for the first time.
+func (m *model) compareKnown(s *session, known *engine.KnownLeases) (wants bool, left []*request) {
+	if known == nil {
+		return false, nil
+	}
+	named := map[[16]byte]bool{}
+	for _, r := range m.inPhase(held) {
+		if r.session != s || r.member != nil {
+			continue
+		}
+		switch listed := slices.Contains(known.IDs, interlock.LeaseID(r.ask.ID)); {
+		case !known.Listed && !r.unknown:
+			named[r.ask.ID] = true
+		case known.Listed && listed:
+			r.unknown = false
+		case known.Listed && !r.unknown:
+			r.beat, r.unknown = r.lastBeat(), true
+			left = append(left, r)
+		}
+	}
+	return !known.Listed && *digestOf(named) != [16]byte(known.Digest) || !known.Listed && len(named) != known.Count, left
+}
+
+// digestOf returns the exclusive or of ids.
+func digestOf(ids map[[16]byte]bool) (sum *[16]byte) {
+	sum = new([16]byte)
+	for id := range ids {
+		for i := range id {
+			sum[i] ^= id[i]
+		}
+	}
+	return sum
+}
+
+// checkLosses: a heartbeat tells of every lease that was lost since the last one, and of those that its list left out.
+func (m *model) checkLosses(s *session, left []*request, losses []engine.Loss) error {
+	for _, r := range append(s.losses, left...) {
 		told := func(l engine.Loss) bool {
 			return l.Lease.ID == interlock.LeaseID(r.ask.ID) && l.Lease.Fence == r.fence
 		}
@@ -174,7 +215,7 @@ func (m *model) forget(cmd engine.Command) {
 				}
 				r.lapse = span{min(r.lapse.lo, m.now.Add(wait)), m.anew(wait).hi}
 			case held:
-				r.beat = m.anew(r.ttl()).add(-r.ttl())
+				r.beat, r.unknown = m.anew(r.ttl()).add(-r.ttl()), false
 				r.said, r.progress = "", m.anew(r.ask.Stall).add(-r.ask.Stall)
 			case inGrace:
 				r.graceTo = span{r.graceTo.lo, max(r.graceTo.hi, r.graceUpTo(m.anew(r.ask.Grace), r.why).hi)}

@@ -439,7 +439,7 @@ func (m *model) resume(c *engine.Resume, ev *record.Event) {
 	m.handOver(lease)
 	if kept {
 		lease.phase, lease.fence, lease.beat, lease.progress, m.fence = held, ev.Fence, at(m.now), at(m.now), ev.Fence
-		lease.granted, lease.heldFrom, lease.said = m.now, m.now, ""
+		lease.granted, lease.heldFrom, lease.said, lease.unknown = m.now, m.now, "", false
 		if lease.session != nil {
 			lease.said = lease.session.said
 		}

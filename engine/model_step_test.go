@@ -189,7 +189,7 @@ func (m *model) byTime(ev *record.Event) bool {
 		r := m.subjectOf(ev)
 		return r != nil && r.phase == inGrace
 	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByLapse, record.ByWaitLimit,
-		record.ByParking, record.ByBase, record.ByBreak, record.ByTarget, record.ByPattern:
+		record.ByForgetting, record.ByParking, record.ByBase, record.ByBreak, record.ByTarget, record.ByPattern:
 		return ev.RequestID == ""
 	}
 	return false
@@ -254,7 +254,8 @@ func (m *model) pushesFor(cmd engine.Command, ev *record.Event) (list []*push) {
 			break
 		}
 		switch ev.Reason {
-		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock:
+		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock,
+			record.ByForgetting:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
 		case record.ByDeath, record.ByLapse, record.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})

@@ -140,6 +140,8 @@ type request struct {
 
 	asOf, upTo interlock.Version // writes after the one and up to the other are reported to it
 
+	unknown bool // the last list of its client has left it out: only a list or a renewal of its own renews it
+
 	attached engine.Caller // the caller that waits for the answer
 	link     uint64
 }
@@ -174,19 +176,23 @@ func (r *request) ttl() time.Duration {
 // beatenAt returns when r's holder was last heard of: a report about r in that very step may
 // have its former state.
 func (r *request) beatenAt() engine.Time {
-	if r.session != nil {
+	if r.session != nil && !r.unknown {
 		return r.session.beat.lo
 	}
 	return r.beat.lo
 }
 
+// lastBeat is when the ttl of r began.
+func (r *request) lastBeat() span {
+	if r.session != nil && !r.unknown {
+		return later(r.beat, r.session.beat)
+	}
+	return r.beat
+}
+
 // ttlEnd is the hard end that heartbeats put off.
 func (r *request) ttlEnd() span {
-	beat := r.beat
-	if r.session != nil {
-		beat = later(beat, r.session.beat)
-	}
-	return beat.add(r.ttl())
+	return r.lastBeat().add(r.ttl())
 }
 
 // capEnd is the hard end that nothing puts off; ok is false when there is none.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -86,7 +87,7 @@ func (p *player) play(o *op) error {
 			if o.r[2]%8 == 7 {
 				return p.keepAlive(o, s)
 			}
-			return p.step(&engine.Heartbeat{Head: p.in(s), Progress: progress(o.r[2])})
+			return p.step(&engine.Heartbeat{Head: p.in(s), Progress: progress(o.r[2]), Known: p.known(s, o.r[3])})
 		}
 	case opAttach:
 		if s := p.session(o.r[0], o.r[1]); s != nil {
@@ -134,6 +135,30 @@ func (p *player) play(o *op) error {
 			return err
 		}
 		return p.advance(p.now, atOnce)
+	}
+	return nil
+}
+
+// known is what a client says of the leases of its session: mostly the truth, or that it has lost one or all of them.
+func (p *player) known(s *session, r uint32) *engine.KnownLeases {
+	ids, all := map[[16]byte]bool{}, []interlock.LeaseID(nil)
+	for _, l := range p.m.inPhase(held) {
+		if l.session == s && l.member == nil {
+			ids[l.ask.ID] = true
+			all = append(all, interlock.LeaseID(l.ask.ID))
+		}
+	}
+	if lost := int(r/8) % 4; lost < len(all) {
+		delete(ids, all[lost])
+		all = slices.Delete(all, lost, lost+1)
+	}
+	switch r % 8 {
+	case 0:
+		return &engine.KnownLeases{Listed: true, IDs: all}
+	case 1:
+		return &engine.KnownLeases{Listed: true}
+	case 2, 3:
+		return &engine.KnownLeases{Count: len(ids), Digest: *digestOf(ids)}
 	}
 	return nil
 }

@@ -301,6 +301,9 @@ func (s *script) printEffect(cmd engine.Command, e *engine.Effect, alone bool) {
 			s.printf("forgot %d", e.Forgotten)
 		case *engine.Heartbeat, *engine.Attach:
 			s.printf("alive %s until=%v", who, since(s.now.Add(e.Session.ExpiresIn)))
+			if e.WantsList {
+				s.printf("  wants a list")
+			}
 		default:
 			if e.Effect != nil {
 				s.printf("%s", s.effectLine(e.Effect))

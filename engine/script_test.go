@@ -42,7 +42,8 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	park fence=N [keep|free] [for=D] [reason="..."]
 //	resume fence=N holder=NAME [session=none] [flow=F] [wait|preempt] [max_wait=D] [detached] [unapproved] [explain] [id=R]
 //	        (fence is the one that the lease had when it was parked)
-//	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat   attach   detach holder=NAME [link=N] [task=qN] or ticket=tN
+//	open holder=NAME [agent=NAME] [ttl=D]   close   heartbeat [counts=FENCE,...|none] [lists=FENCE,...|none]
+//	attach   detach holder=NAME [link=N] [task=qN] or ticket=tN
 //	revoke key=K fence=N [reason=W]   requestyield key=K fence=N [reason=W]   check key=K fence=N
 //	advance D     time passes, with a Tick at every timer on the way
 //	pass D        time passes, and no Tick yet
@@ -352,7 +353,7 @@ func (s *script) do(line string) (err error) {
 	case "close":
 		err = s.tell(&engine.CloseSession{Head: s.actorHead(w)})
 	case "heartbeat":
-		err = s.tell(&engine.Heartbeat{Head: s.actorHead(w), Progress: w.get("progress")})
+		err = s.tell(&engine.Heartbeat{Head: s.actorHead(w), Progress: w.get("progress"), Known: s.known(w)})
 	case "attach":
 		head := s.actorHead(w)
 		head.From = &listener{pushed + w.get("holder")}
@@ -588,6 +589,23 @@ func (s *script) as(head *engine.Head, w *words, l *lease) {
 	if !w.has("ns") {
 		head.Namespace = l.ns
 	}
+}
+
+// known reads which leases a client says that it knows of: it lists or counts them.
+func (s *script) known(w *words) *engine.KnownLeases {
+	ids := map[[16]byte]bool{}
+	known := &engine.KnownLeases{Listed: w.has("lists")}
+	if !known.Listed && !w.has("counts") {
+		return nil
+	}
+	for text := range strings.SplitSeq(w.get("lists")+w.get("counts"), ",") {
+		if fence, err := strconv.ParseUint(text, 10, 64); err == nil {
+			id := s.leases[interlock.Fence(fence)].id
+			ids[id], known.IDs = true, append(known.IDs, interlock.LeaseID(id))
+		}
+	}
+	known.Count, known.Digest = len(ids), *digestOf(ids)
+	return known
 }
 
 func (s *script) byFence(w *words) (engine.Head, interlock.LeaseID) {

@@ -130,12 +130,16 @@ func (c *Heartbeat) decide(e *Engine) {
 		return
 	}
 	losses := e.takeLosses(s)
+	wantsList := false
+	if c.Known != nil && s.Work <= MaxKnown {
+		wantsList, losses = e.compareKnown(s, c.Known, losses)
+	}
 	e.beat(s, c.Progress)
 	if s.Timed > 0 && e.Clock >= s.TimedAt {
 		losses = e.appendSoft(losses, s)
 	}
 	eff := e.reply(Done)
-	eff.Session, eff.Losses = e.show(s), losses
+	eff.Session, eff.Losses, eff.WantsList = e.show(s), losses, wantsList
 }
 
 // takeLosses returns the losses that were not reported to the session yet, in their present

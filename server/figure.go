@@ -213,7 +213,7 @@ func (f *figures) event(ev *record.Event) {
 		f.hold.observe(ev, ev.Reason, ev.Held)
 		f.tenants.held(ev)
 		switch ev.Reason {
-		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath:
+		case record.ByTTL, record.ByForgetting, record.ByMaxHold, record.ByStall, record.ByDeath:
 			f.expiries[tierEnded].Inc()
 		}
 	}

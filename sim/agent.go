@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"crypto/subtle"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ type agent struct {
 	ttl     time.Duration // of its session; 0: it works without one
 	opening bool
 	silent  bool // it sends no heartbeats any more
+	lists   bool // its next heartbeat lists its leases
 	steps   int  // since it began to release
 	home    bool // it has released all that it had
 
@@ -179,9 +181,10 @@ func (a *agent) beat(id interlock.SessionID) {
 		if len(a.open) < 12 {
 			progress := fmt.Sprint(a.rng(1000))
 			a.send(
-				"heartbeat", func() engine.Command { return &engine.Heartbeat{Progress: progress} },
+				"heartbeat", func() engine.Command { return &engine.Heartbeat{Progress: progress, Known: a.known()} },
 				func(eff *engine.Effect, _ interlock.At) {
 					a.ended(eff)
+					a.lists = eff.WantsList
 					for i := range eff.Losses {
 						if l := &eff.Losses[i]; l.Lease.State == interlock.Ended {
 							a.lose(l.Lease.ID)
@@ -192,6 +195,24 @@ func (a *agent) beat(id interlock.SessionID) {
 		}
 		a.beat(id)
 	})
+}
+
+// known tells the server of the leases that the agent knows of. Some agents never do.
+func (a *agent) known() *engine.KnownLeases {
+	if a.number%3 == 0 {
+		return nil
+	}
+	known := &engine.KnownLeases{Listed: a.lists}
+	for _, l := range a.leases {
+		if l.parked {
+			continue
+		}
+		if known.Count++; known.Listed {
+			known.IDs = append(known.IDs, l.id)
+		}
+		subtle.XORBytes(known.Digest[:], known.Digest[:], l.id[:])
+	}
+	return known
 }
 
 // ended notices that the session is over.

@@ -40,6 +40,13 @@ func (a *audit) early(w *world, r *request, ev *record.Event) {
 				ev.At.Sub(heard),
 			)
 		}
+	case record.ByForgetting:
+		if ev.At < r.heard.Add(r.ttl()) {
+			w.fail(
+				"I8", "%v ends at index %d as forgotten, %v after it was granted, renewed or listed, with a ttl of %v", r, a.index,
+				ev.At.Sub(r.heard), r.ttl(),
+			)
+		}
 	case record.ByMaxHold:
 		if !r.returned && ev.At < r.granted.Add(r.maxHold) {
 			w.fail(
@@ -107,6 +114,13 @@ func (a *audit) hears(r *receiver, eff *engine.Effect) {
 		}
 		if x := s.sessions[c.Session]; x != nil {
 			x.heard = max(x.heard, c.At)
+		}
+		if c.Known != nil {
+			for _, id := range c.Known.IDs {
+				if x := s.requests[id]; x != nil && x.phase == held {
+					x.heard = max(x.heard, c.At)
+				}
+			}
 		}
 	case *engine.Renew:
 		s := a.spaces[c.Namespace]

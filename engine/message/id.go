@@ -462,6 +462,9 @@ const (
 
 	// A request to yield.
 	NoWaiter
+
+	// A lease that its client has lost.
+	LeaseForgotten
 	end // of the list: a new message goes before it, behind all others
 )
 

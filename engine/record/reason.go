@@ -25,6 +25,7 @@ const (
 	ByNack       Reason = 19 // its worker said that the attempt has failed
 	ByFull       Reason = 20 // its run could not start while its caller waited
 	ByQuestion   Reason = 21 // its worker asks a person
+	ByForgetting Reason = 22 // its session lives, and no longer knows of it
 )
 
 var reasonNames = [...]string{
@@ -33,7 +34,7 @@ var reasonNames = [...]string{
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
 	ByPattern: "pattern_changed", ByNack: "nack", ByFull: "too_many_runs",
-	ByQuestion: "question",
+	ByQuestion: "question", ByForgetting: "forgotten",
 }
 
 func (r Reason) String() string {

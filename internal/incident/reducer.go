@@ -170,7 +170,7 @@ func (r *Reducer) deadlock(index interlock.Index, ev *record.Event) {
 // lost is for the end of a lease against its holder's will. A preempted one is not lost: its pattern asks for that.
 func (r *Reducer) lost(index interlock.Index, ev *record.Event) {
 	switch ev.Reason {
-	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByDeath:
+	case record.ByTTL, record.ByForgetting, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByDeath:
 		r.add(&Incident{
 			Kind: LostLease, Agents: []string{ev.Agent}, Keys: keysOf(ev.Claims), Took: ev.Held, Cause: ev.Reason.String(),
 		}, index, ev)

@@ -240,6 +240,8 @@ func over(h *interlock.Holder) string {
 	switch h.EndedBy {
 	case "", record.ByTTL.String(), record.ByDeath.String():
 		return name + " is silent"
+	case record.ByForgetting.String():
+		return name + " has lost its handle"
 	case record.ByPreemption.String():
 		if h.Yield != nil {
 			return fmt.Sprintf("%s was preempted for %s", name, asker(h.Yield))
@@ -420,6 +422,7 @@ func because(endedBy string) string {
 // endings are the values of Lease.EndedBy, which are record.Reason's names.
 var endings = map[string]string{
 	record.ByTTL.String():        "no heartbeat came within its ttl",
+	record.ByForgetting.String(): "its client lives and no longer knows of it",
 	record.ByMaxHold.String():    "it reached its max_hold",
 	record.ByStall.String():      "no progress was reported in time",
 	record.ByDeath.String():      "its session went silent",

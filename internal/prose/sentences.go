@@ -183,6 +183,7 @@ var sentences = [message.Count]string{
 	message.LeaseExpired:         "expired: no heartbeat came within its ttl",
 	message.LeaseHeldTooLong:     "ended: it reached its max_hold",
 	message.LeaseStalled:         "ended: heartbeats arrived, but no progress",
+	message.LeaseForgotten:       "ended: its client lives and no longer knew of it, such as after the end of a thread",
 	message.LeaseRevoked:         "was revoked by an operator",
 	message.LeaseSessionClosed:   "ended when its session was closed",
 	message.LeaseSessionDied:     "ended: its session sent no heartbeat within its ttl",

@@ -117,7 +117,7 @@ func (r *Reducer) Add(index interlock.Index, ev *record.Event) {
 			r.closed[at] = true
 		}
 		failed := slices.Contains([]record.Reason{
-			record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByDeath,
+			record.ByTTL, record.ByForgetting, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByDeath,
 		}, ev.Reason)
 		r.each(ev, func(s *Sums) {
 			s.hold.Add(ev.Held)

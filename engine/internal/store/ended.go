@@ -43,6 +43,7 @@ var endings = [...]message.ID{
 	0:                   message.LeaseGone,
 	record.ByRelease:    message.LeaseReleased,
 	record.ByTTL:        message.LeaseExpired,
+	record.ByForgetting: message.LeaseForgotten,
 	record.ByMaxHold:    message.LeaseHeldTooLong,
 	record.ByStall:      message.LeaseStalled,
 	record.ByRevocation: message.LeaseRevoked,

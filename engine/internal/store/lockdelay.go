@@ -17,7 +17,7 @@ func (r *Request) Closes(why record.Reason) bool {
 		return false
 	}
 	switch why {
-	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath:
+	case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByDeath, record.ByForgetting:
 		return true
 	}
 	return false

@@ -129,7 +129,7 @@ func (st *State) evolveResumed(ev *record.Event, r *Request) error {
 		r.MutableExt().Guest = &AnonymousCaller{r.AgentName(), ev.Actor}
 	}
 	r.Conditions = r.NS.Agree(t)
-	r.Reason, r.Lead, r.Renewed, r.Warned, r.Spared = 0, ev.Lead, ev.At, false, false
+	r.Reason, r.Lead, r.Renewed, r.Warned, r.Spared, r.Unknown = 0, ev.Lead, ev.At, false, false, false
 	if r.setEndCause(nil); r.Progress != nil {
 		r.Progress = nil
 	}

@@ -246,7 +246,7 @@ func (r *Request) Beat() Time {
 	if r.HoldsOn() {
 		return r.Share.Member.Beat()
 	}
-	if sess := r.Session(); sess != nil && r.Phase == Held {
+	if sess := r.Session(); sess != nil && r.Phase == Held && !r.Unknown {
 		return max(r.Renewed, sess.Renewed)
 	}
 	return r.Renewed
@@ -266,6 +266,17 @@ func (r *Request) TtlEnd() Time {
 		end = end.Add(spread(num, r.TTL))
 	}
 	return end
+}
+
+// LivesBySession reports whether the heartbeats of a session renew the held lease r.
+func (r *Request) LivesBySession() bool { return r.Session() != nil && !r.Unknown }
+
+// TtlReason is why r ends when its ttl has passed.
+func (r *Request) TtlReason() record.Reason {
+	if r.Unknown {
+		return record.ByForgetting
+	}
+	return record.ByTTL
 }
 
 // ParkedAt is the place of a parked lease in ParkedList.
@@ -473,8 +484,8 @@ type Request struct {
 	more  *claimLists         // its claims and needs, if there are more
 
 	Granted Time // of the grant, or of the claim of an offer; while it waits, of its arrival
-	// Renewed is volatile: the last renewal of an anonymous lease, the begin of an offer or a grace, or
-	// the last poll of a ticket.
+	// Renewed is volatile: the last renewal of an anonymous lease or of one that its client does not know of, the begin
+	// of an offer or a grace, or the last poll of a ticket.
 	Renewed Time
 	Waited  time.Duration
 
@@ -487,6 +498,7 @@ type Request struct {
 	Warned   bool          // volatile: the holder was warned of max_hold
 	Spared   bool          // volatile: no heartbeat since Recover, so its end is later by a spread
 	Listed   bool          // volatile: it is in Session.Losses
+	Unknown  bool          // volatile: the client of its session does not know of it, so that one's heartbeats renew it not
 	Changed  bool          // a possible writer held one of its keys while it waited
 	Lead     bool          // it stands before all requests that do not lead
 	Any      bool          // its claims are alternatives: one of them is granted

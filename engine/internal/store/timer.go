@@ -119,10 +119,10 @@ func (st *State) Arm(r *Request) {
 	case Offered, InGrace, Parked, Away, Closed:
 		at = r.PhaseEnd()
 	case Held:
-		if sess := r.Session(); sess == nil {
+		if !r.LivesBySession() {
 			at = r.TtlEnd()
 		} else if r.Share == nil {
-			st.minTerm(sess, r)
+			st.minTerm(r.Session(), r)
 		}
 		if r.IsTimed() {
 			if s := r.Session(); s != nil {

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"slices"
+
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/store"
+)
+
+// compareKnown compares what the client of s knows of its held leases with what there is. Without a list it only reports
+// whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before, and no
+// later one renews it until a list has it again: the answer that granted it may still be under way, so its ttl is the
+// time in which its client can learn of it. Such leases are added to the losses.
+func (e *Engine) compareKnown(s *store.Session, c *KnownLeases, losses []store.Loss) (wantsList bool, _ []store.Loss) {
+	held := heldLeases(s)
+	if !c.Listed {
+		count, digest := 0, [16]byte{}
+		for _, r := range held {
+			if !r.Unknown {
+				count++
+				subtle.XORBytes(digest[:], digest[:], r.ID[:])
+			}
+		}
+		return count != c.Count || digest != c.Digest, losses
+	}
+	known := make(map[interlock.LeaseID]bool, len(c.IDs))
+	for _, id := range c.IDs {
+		known[id] = true
+	}
+	for _, r := range held {
+		switch {
+		case known[r.ID] == !r.Unknown:
+		case r.Unknown:
+			r.Unknown = false
+			e.Arm(r)
+		default:
+			r.Renewed, r.Unknown = r.Beat(), true
+			e.Arm(r)
+			if len(losses) < store.MaxLosses {
+				losses = append(losses, store.Loss{Lease: r.Lease()})
+			}
+		}
+	}
+	return false, losses
+}
+
+// heldLeases returns the leases of s that heartbeats concern, in the order of their fences.
+func heldLeases(s *store.Session) (list []*store.Request) {
+	for _, f := range s.Flows.All() {
+		for _, r := range f.Leases {
+			if r.Phase == store.Held && r.Share == nil {
+				list = append(list, r)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *store.Request) int { return cmp.Compare(a.Fence, b.Fence) })
+	return list
+}
