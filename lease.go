@@ -1,6 +1,9 @@
 package interlock
 
-import "time"
+import (
+	"crypto/subtle"
+	"time"
+)
 
 // LeaseState is the tier of a lease's life. It goes forward only, except that a
 // renewal brings a lease that was only warned of its ttl back from soft to held.
@@ -196,6 +199,23 @@ type Ticket struct {
 	Position int           // 1 is the next to be granted
 	Length   int           // waiters in this line; 0 of a declared wait, which stands in none
 	ETA      time.Duration // expected wait from now
+}
+
+// KnownLeases tells which held leases of its session a client knows of: by their number and digest, or by a list. A
+// process that lives may have lost a lease that its session holds: the thread that held it died, or the report of its
+// end was lost. Such a lease must not live as long as the process does. Parked leases, and those for parts of a
+// partitioned key, do not count.
+type KnownLeases struct {
+	Count  int
+	Digest [16]byte // the exclusive or of the ids
+	Listed bool     // Leases has all of them, in place of Count and Digest
+	Leases []LeaseID
+}
+
+// Add counts a lease.
+func (k *KnownLeases) Add(id LeaseID) {
+	k.Count++
+	subtle.XORBytes(k.Digest[:], k.Digest[:], id[:])
 }
 
 // Liveness is the server's knowledge of a holder. It comes from heartbeats, never from the age

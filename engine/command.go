@@ -80,22 +80,8 @@ type OpenSession struct {
 type Heartbeat struct {
 	Head
 	Progress string
-	Known    *KnownLeases // nil: all of them
+	Known    *interlock.KnownLeases // nil: all of them, as in a session with more than interlock.MaxKnown leases and waits
 }
-
-// KnownLeases tells which held leases of its session a client still knows of: by their number and the exclusive or of
-// their ids, or by a list. A process that lives may have lost a lease that its session holds: the thread that held it
-// died, or the report of its end was lost. Such a lease must not live as long as the process does.
-type KnownLeases struct {
-	Count  int
-	Digest [16]byte
-	Listed bool // IDs has them all; Count and Digest are not used
-	IDs    []interlock.LeaseID
-}
-
-// MaxKnown is how many leases and waits a session may have for Known to be compared. Heartbeats of larger sessions renew
-// all leases.
-const MaxKnown = 4096
 
 // CloseSession ends Head.Session, releases its leases and ends its waits.
 type CloseSession struct{ Head }

@@ -90,7 +90,7 @@ func wantedIncidents(events []indexed) (want map[incident.Kind]int, granted map[
 			}
 		case record.Closed, record.Ended:
 			switch ev.Reason.String() {
-			case "ttl", "max_hold", "stall", "revoked", "session_expired":
+			case "ttl", "forgotten", "max_hold", "stall", "revoked", "session_expired":
 				lost[fmt.Sprint(ev.Namespace, ev.ID)] = true
 			}
 		case record.Refused:

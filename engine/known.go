@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"crypto/subtle"
 	"slices"
 
 	"github.com/interlockdev/interlock"
@@ -13,20 +12,19 @@ import (
 // whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before, and no
 // later one renews it until a list has it again: the answer that granted it may still be under way, so its ttl is the
 // time in which its client can learn of it. Such leases are added to the losses.
-func (e *Engine) compareKnown(s *store.Session, c *KnownLeases, losses []store.Loss) (wantsList bool, _ []store.Loss) {
+func (e *Engine) compareKnown(s *store.Session, c *interlock.KnownLeases, losses []store.Loss) (wantsList bool, _ []store.Loss) {
 	held := heldLeases(s)
 	if !c.Listed {
-		count, digest := 0, [16]byte{}
+		var have interlock.KnownLeases
 		for _, r := range held {
 			if !r.Unknown {
-				count++
-				subtle.XORBytes(digest[:], digest[:], r.ID[:])
+				have.Add(r.ID)
 			}
 		}
-		return count != c.Count || digest != c.Digest, losses
+		return have.Count != c.Count || have.Digest != c.Digest, losses
 	}
-	known := make(map[interlock.LeaseID]bool, len(c.IDs))
-	for _, id := range c.IDs {
+	known := make(map[interlock.LeaseID]bool, len(c.Leases))
+	for _, id := range c.Leases {
 		known[id] = true
 	}
 	for _, r := range held {
@@ -39,7 +37,7 @@ func (e *Engine) compareKnown(s *store.Session, c *KnownLeases, losses []store.L
 			r.Renewed, r.Unknown = r.Beat(), true
 			e.Arm(r)
 			if len(losses) < store.MaxLosses {
-				losses = append(losses, store.Loss{Lease: r.Lease()})
+				losses = append(losses, store.Loss{Lease: r.Lease(), LeftOut: true})
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func (r *request) report(now engine.Time, text string) {
 
 // compareKnown applies what a client says of the leases that it knows of: whether it must send a list, and which leases
 // its list leaves out for the first time.
-func (m *model) compareKnown(s *session, known *engine.KnownLeases) (wants bool, left []*request) {
+func (m *model) compareKnown(s *session, known *interlock.KnownLeases) (wants bool, left []*request) {
 	if known == nil {
 		return false, nil
 	}
@@ -125,7 +125,7 @@ func (m *model) compareKnown(s *session, known *engine.KnownLeases) (wants bool,
 		if r.session != s || r.member != nil {
 			continue
 		}
-		switch listed := slices.Contains(known.IDs, interlock.LeaseID(r.ask.ID)); {
+		switch listed := slices.Contains(known.Leases, interlock.LeaseID(r.ask.ID)); {
 		case !known.Listed && !r.unknown:
 			named[r.ask.ID] = true
 		case known.Listed && listed:

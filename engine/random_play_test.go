@@ -140,7 +140,7 @@ func (p *player) play(o *op) error {
 }
 
 // known is what a client says of the leases of its session: mostly the truth, or that it has lost one or all of them.
-func (p *player) known(s *session, r uint32) *engine.KnownLeases {
+func (p *player) known(s *session, r uint32) *interlock.KnownLeases {
 	ids, all := map[[16]byte]bool{}, []interlock.LeaseID(nil)
 	for _, l := range p.m.inPhase(held) {
 		if l.session == s && l.member == nil {
@@ -154,11 +154,11 @@ func (p *player) known(s *session, r uint32) *engine.KnownLeases {
 	}
 	switch r % 8 {
 	case 0:
-		return &engine.KnownLeases{Listed: true, IDs: all}
+		return &interlock.KnownLeases{Listed: true, Leases: all}
 	case 1:
-		return &engine.KnownLeases{Listed: true}
+		return &interlock.KnownLeases{Listed: true}
 	case 2, 3:
-		return &engine.KnownLeases{Count: len(ids), Digest: *digestOf(ids)}
+		return &interlock.KnownLeases{Count: len(ids), Digest: *digestOf(ids)}
 	}
 	return nil
 }

@@ -592,16 +592,16 @@ func (s *script) as(head *engine.Head, w *words, l *lease) {
 }
 
 // known reads which leases a client says that it knows of: it lists or counts them.
-func (s *script) known(w *words) *engine.KnownLeases {
+func (s *script) known(w *words) *interlock.KnownLeases {
 	ids := map[[16]byte]bool{}
-	known := &engine.KnownLeases{Listed: w.has("lists")}
+	known := &interlock.KnownLeases{Listed: w.has("lists")}
 	if !known.Listed && !w.has("counts") {
 		return nil
 	}
 	for text := range strings.SplitSeq(w.get("lists")+w.get("counts"), ",") {
 		if fence, err := strconv.ParseUint(text, 10, 64); err == nil {
 			id := s.leases[interlock.Fence(fence)].id
-			ids[id], known.IDs = true, append(known.IDs, interlock.LeaseID(id))
+			ids[id], known.Leases = true, append(known.Leases, interlock.LeaseID(id))
 		}
 	}
 	known.Count, known.Digest = len(ids), *digestOf(ids)

@@ -131,7 +131,7 @@ func (c *Heartbeat) decide(e *Engine) {
 	}
 	losses := e.takeLosses(s)
 	wantsList := false
-	if c.Known != nil && s.Work <= MaxKnown {
+	if c.Known != nil && s.Work <= interlock.MaxKnown {
 		wantsList, losses = e.compareKnown(s, c.Known, losses)
 	}
 	e.beat(s, c.Progress)

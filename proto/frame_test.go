@@ -81,7 +81,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpAttach, OpPoll, OpLeave, OpGetLease:
 			kept.ID = o.ID
 		case OpHeartbeat:
-			kept.Progress = o.Progress
+			kept.Progress, kept.Known = o.Progress, o.Known
 		case OpAcquire:
 			kept.LeaseRequest, kept.Brief = o.LeaseRequest, o.Brief
 			kept.Priority *= []int{-1, 1}[r.IntN(2)]

@@ -39,6 +39,7 @@ type Op struct {
 	interlock.LeaseRequest
 
 	On       *WaitTarget
+	Known    *interlock.KnownLeases // of OpHeartbeat
 	Pattern  *interlock.Pattern
 	Settings *interlock.Settings
 	Commit   *interlock.CommitRequest // never nil for OpCommit; of OpAckTask what it commits, with its note

@@ -29,6 +29,8 @@ type Reply struct {
 	Ticket  *interlock.Ticket
 	Session *Session
 	Losses  []Loss
+	// WantsList asks for a heartbeat with a list of the known leases.
+	WantsList bool
 
 	Code     interlock.Code
 	Message  string

@@ -347,6 +347,9 @@ func decodeAttach(x *Op, s string) error {
 
 func appendHeartbeat(b []byte, x *Op) []byte {
 	b = appendString(b, 1, x.Progress)
+	if x.Known != nil {
+		b = appendKnownLeases(b, 2, x.Known)
+	}
 	return b
 }
 
@@ -360,6 +363,47 @@ func decodeHeartbeat(x *Op, s string) error {
 		switch f.tag {
 		case 1<<3 | wireBytes:
 			err = text(&x.Progress, f.s)
+		case 2<<3 | wireBytes:
+			x.Known = &interlock.KnownLeases{}
+			err = decodeKnownLeases(x.Known, f.s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendKnownLeases(b []byte, num byte, x *interlock.KnownLeases) []byte {
+	b = openMessage(b, num)
+	start := len(b)
+	b = appendUint(b, 1, uint64(uint32(x.Count)))
+	b = appendID(b, 2, &x.Digest)
+	b = appendBool(b, 3, x.Listed)
+	for i := range x.Leases {
+		b = appendText(b, 4, x.Leases[i][:])
+	}
+	return closeMessage(b, start)
+}
+
+func decodeKnownLeases(x *interlock.KnownLeases, s string) error {
+	for len(s) > 0 {
+		f, rest, err := nextField(s)
+		if err != nil {
+			return err
+		}
+		s = rest
+		switch f.tag {
+		case 1<<3 | wireVarint:
+			x.Count = int(uint32(f.v))
+		case 2<<3 | wireBytes:
+			err = id(&x.Digest, f.s)
+		case 3<<3 | wireVarint:
+			x.Listed = f.v != 0
+		case 4<<3 | wireBytes:
+			if len(x.Leases) <= MaxListed {
+				err = id(grow(&x.Leases), f.s)
+			}
 		}
 		if err != nil {
 			return err
@@ -1259,6 +1303,7 @@ func appendReply(b []byte, num byte, x *Reply) []byte {
 	}
 	b = appendUint(b, 27, x.Next)
 	b = appendBool(b, 28, x.AsAsked)
+	b = appendBool(b, 29, x.WantsList)
 	return closeMessage(b, start)
 }
 
@@ -1335,6 +1380,8 @@ func decodeReply(x *Reply, s string) error {
 			x.Next = f.v
 		case 28<<3 | wireVarint:
 			x.AsAsked = f.v != 0
+		case 29<<3 | wireVarint:
+			x.WantsList = f.v != 0
 		}
 		if err != nil {
 			return err

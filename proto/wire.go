@@ -232,7 +232,7 @@ func ownBytes[B byteSeq](s B) []byte {
 // one element more, which is enough to be refused, and leaves out the rest.
 const MaxListed = max(
 	interlock.MaxClaims, interlock.MaxAlternatives, interlock.MaxMembers, interlock.MaxReads, interlock.MaxWrites,
-	interlock.MaxFollowUps, interlock.MaxShares,
+	interlock.MaxFollowUps, interlock.MaxShares, interlock.MaxKnown,
 )
 
 // id checks what the .proto calls an id.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/hex"
 	"net/http"
 
 	"github.com/interlockdev/interlock"
@@ -33,7 +34,7 @@ func (c *call) heartbeatSession() {
 	}
 	cmd := &engine.Heartbeat{Head: c.head()}
 	cmd.Session = id
-	if !c.body(func(d *jsonIn) { d.heartbeatRequest(&cmd.Progress) }) {
+	if !c.body(func(d *jsonIn) { d.heartbeatRequest(cmd) }) {
 		return
 	}
 	eff, at, ok := c.do(cmd)
@@ -44,7 +45,35 @@ func (c *call) heartbeatSession() {
 	writeSession(j, "session", &eff.Session)
 	writeWarnings(j, eff.Losses, c.s.obs)
 	writeLosses(j, eff.Losses)
+	if eff.WantsList {
+		j.bool("wants_list", true)
+	}
 	c.send(http.StatusOK, j, at)
+}
+
+// known reads which leases a client knows of.
+func (d *jsonIn) known() *interlock.KnownLeases {
+	k := &interlock.KnownLeases{}
+	if has := d.knownLeases(k); k.Listed && has != knownLeasesHasLeases {
+		d.fail("field %s: leases, or count and digest, not both", d.path)
+	}
+	return k
+}
+
+// leaseIDs reads a list of lease ids.
+func (d *jsonIn) leaseIDs() (list []interlock.LeaseID) {
+	d.array(interlock.MaxKnown, d.tooLong(interlock.MaxKnown), func() { list = append(list, d.leaseID()) })
+	return list
+}
+
+// digest16 reads the digest of lease ids.
+func (d *jsonIn) digest16() (sum [16]byte) {
+	b, err := hex.DecodeString(d.str())
+	if err != nil || len(b) != len(sum) {
+		d.fail("field %s: want 32 hexadecimal digits", d.path)
+		return sum
+	}
+	return [16]byte(b)
 }
 
 // A warning is about a lease that is still in force: it can be saved or finished, or another agent
@@ -62,7 +91,11 @@ func writeWarnings(j *jsonOut, losses []engine.Loss, obs *Observer) {
 		}
 		j.open("")
 		writeLease(j, "lease", &l.Lease)
-		writeAdvice(j, prose.ForLease(&l.Lease))
+		advice := prose.ForLease(&l.Lease)
+		if l.LeftOut {
+			advice = prose.ForLeftOut(&l.Lease)
+		}
+		writeAdvice(j, advice)
 		j.close()
 	}
 	j.closeArray()

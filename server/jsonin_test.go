@@ -112,9 +112,10 @@ func TestProgressIsTextOrObject(t *testing.T) {
 		`{"progress":{"a":1,}}`:  "!want a string",
 		`{"progress":` + strings.Repeat(`{"a":`, 20) + `1` + strings.Repeat(`}`, 20) + `}`: "!nested deeper than 16",
 	} {
-		var got string
+		var cmd engine.Heartbeat
 		d := jsonIn{b: []byte(body)}
-		d.heartbeatRequest(&got)
+		d.heartbeatRequest(&cmd)
+		got := cmd.Progress
 		if failure, fails := strings.CutPrefix(want, "!"); fails {
 			if d.err == nil || !strings.Contains(d.err.Error(), failure) {
 				t.Errorf("%s: %v, want %q", body, d.err, failure)

@@ -124,14 +124,38 @@ func (d *jsonIn) renewRequest(cmd *engine.Renew) {
 	})
 }
 
-var heartbeatRequestFields = []string{"progress"}
+var heartbeatRequestFields = []string{"progress", "known"}
 
 // heartbeatRequest reads a body of the kind api.HeartbeatRequest.
-func (d *jsonIn) heartbeatRequest(progress *string) {
+func (d *jsonIn) heartbeatRequest(cmd *engine.Heartbeat) {
 	d.object(heartbeatRequestFields, func(field int) {
 		switch field {
 		case 0: // progress
-			*progress = d.progress()
+			cmd.Progress = d.progress()
+		case 1: // known
+			cmd.Known = d.known()
+		}
+	})
+}
+
+var knownLeasesFields = []string{"count", "digest", "leases"}
+
+const (
+	knownLeasesHasCount given = 1 << iota
+	knownLeasesHasDigest
+	knownLeasesHasLeases
+)
+
+// knownLeases reads a body of the kind api.KnownLeases.
+func (d *jsonIn) knownLeases(k *interlock.KnownLeases) given {
+	return d.object(knownLeasesFields, func(field int) {
+		switch field {
+		case 0: // count
+			k.Count = int(d.whole(0, interlock.MaxKnown))
+		case 1: // digest
+			k.Digest = d.digest16()
+		case 2: // leases
+			k.Listed, k.Leases = true, d.leaseIDs()
 		}
 	})
 }

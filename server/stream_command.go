@@ -163,7 +163,7 @@ func (st *stream) command(o *proto.Op) *interlock.Error {
 		cmd = c
 	case proto.OpHeartbeat:
 		h.Seq, h.Acked = 0, 0
-		cmd = &engine.Heartbeat{Head: h, Progress: o.Progress}
+		cmd = &engine.Heartbeat{Head: h, Progress: o.Progress, Known: o.Known}
 	case proto.OpReadState, proto.OpReadHistory, proto.OpGetEffect, proto.OpListEffects, proto.OpGetContention,
 		proto.OpListPatterns, proto.OpGetSettings, proto.OpGetTask, proto.OpListTasks, proto.OpListQueues, proto.OpReadLog:
 		return st.query(o)

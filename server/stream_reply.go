@@ -33,6 +33,7 @@ func (d *outgoingEffect) reply(r *proto.Reply, st *stream) {
 		if s := &eff.Session; !s.ID.IsZero() {
 			r.Session = &proto.Session{ID: s.ID, Name: s.Name, Agent: cleanText(s.Agent), TTL: s.TTL, ExpiresIn: s.ExpiresIn}
 		}
+		r.WantsList = eff.WantsList
 		for i := range eff.Losses {
 			loss := proto.Loss{
 				Lease: eff.Losses[i].Lease, Code: eff.Losses[i].Code, Message: cleanText(prose.Sentence(eff.Losses[i].Message)),

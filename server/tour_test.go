@@ -232,6 +232,9 @@ func tourEffects(d *door, healthy Shard) {
 	beat.is("warnings.0.lease.state", "parked").is("losses.0.code", "preempted").is(
 		"losses.0.lease.yield.agent", "support-2",
 	)
+	d.server.shard = faulty{healthy, nil, &engine.Effect{Outcome: engine.Done, WantsList: true}}
+	d.post("/v1/sessions/s_00000000000000000000000000000001/heartbeat", `{"known":{}}`).want(200)
+	d.server.shard = healthy
 	send("PUT", "/v1/patterns/{name}", "done", 200).is("outcome", "set")
 	send("DELETE", "/v1/patterns/{name}", "done", 200).is("outcome", "deleted")
 	send("PUT", "/v1/namespace", "done", 200).is("outcome", "set")

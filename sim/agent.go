@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"time"
 
@@ -198,19 +197,18 @@ func (a *agent) beat(id interlock.SessionID) {
 }
 
 // known tells the server of the leases that the agent knows of. Some agents never do.
-func (a *agent) known() *engine.KnownLeases {
+func (a *agent) known() *interlock.KnownLeases {
 	if a.number%3 == 0 {
 		return nil
 	}
-	known := &engine.KnownLeases{Listed: a.lists}
+	known := &interlock.KnownLeases{Listed: a.lists}
 	for _, l := range a.leases {
 		if l.parked {
 			continue
 		}
-		if known.Count++; known.Listed {
-			known.IDs = append(known.IDs, l.id)
+		if known.Add(l.id); known.Listed {
+			known.Leases = append(known.Leases, l.id)
 		}
-		subtle.XORBytes(known.Digest[:], known.Digest[:], l.id[:])
 	}
 	return known
 }

@@ -116,7 +116,7 @@ func (a *audit) hears(r *receiver, eff *engine.Effect) {
 			x.heard = max(x.heard, c.At)
 		}
 		if c.Known != nil {
-			for _, id := range c.Known.IDs {
+			for _, id := range c.Known.Leases {
 				if x := s.requests[id]; x != nil && x.phase == held {
 					x.heard = max(x.heard, c.At)
 				}

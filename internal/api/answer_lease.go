@@ -116,11 +116,13 @@ type SessionView struct {
 // Heartbeat is the answer to a session's heartbeat.
 type Heartbeat struct {
 	Session Session `json:"session"`
-	// Leases in force with news for their holder: they end soon, another agent asks for them, or
-	// some of their parts are to be stopped.
+	// Leases in force with news for their holder: they end soon, another agent asks for them, some of their parts are to
+	// be stopped, or the list of known leases leaves them out.
 	Warnings []LeaseNotice `json:"warnings"`
 	// Leases that are gone or in grace, each once.
 	Losses []LeaseLoss `json:"losses"`
+	// The session has other held leases than the client knows of: its next heartbeat, at once, lists those that it knows.
+	WantsList bool `json:"wants_list,omitempty"`
 	Stamp
 }
 

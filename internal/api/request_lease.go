@@ -88,6 +88,19 @@ type RenewRequest struct {
 // HeartbeatRequest is the body of POST /v1/sessions/{id}/heartbeat.
 type HeartbeatRequest struct {
 	Progress Progress `json:"progress,omitempty"`
+	// The held leases that the client knows of; left out: all of the session. A lease that a list leaves out is not
+	// renewed: it ends by its own ttl unless a later list has it.
+	Known *KnownLeases `json:"known,omitempty"`
+}
+
+// KnownLeases tells which held leases of its session a client knows of: by number and digest, or by a list. Parked leases
+// and parts of a partitioned key do not count.
+type KnownLeases struct {
+	Count int `json:"count,omitempty" min:"0" max:"MaxKnown"`
+	// The exclusive or of the 16 bytes of each lease id, as 32 hexadecimal digits.
+	Digest string `json:"digest,omitempty"`
+	// All of them, in place of count and digest.
+	Leases []LeaseID `json:"leases,omitempty" max:"MaxKnown"`
 }
 
 // ReleaseRequest is the body of POST /v1/leases/{id}/release.

@@ -378,7 +378,8 @@ export type EndReason =
   | "pattern_changed"
   | "nack"
   | "too_many_runs"
-  | "question";
+  | "question"
+  | "forgotten";
 
 /** A refused operation. */
 export type AuditedOperation =
@@ -621,12 +622,17 @@ export interface SessionView {
 export interface Heartbeat {
   session: Session;
   /**
-   * Leases in force with news for their holder: they end soon, another agent asks for them, or some
-   * of their parts are to be stopped.
+   * Leases in force with news for their holder: they end soon, another agent asks for them, some of
+   * their parts are to be stopped, or the list of known leases leaves them out.
    */
   warnings: LeaseNotice[];
   /** Leases that are gone or in grace, each once. */
   losses: LeaseLoss[];
+  /**
+   * The session has other held leases than the client knows of: its next heartbeat, at once, lists
+   * those that it knows.
+   */
+  wants_list?: boolean;
   at: At;
   server_time: Time;
 }
@@ -3084,6 +3090,23 @@ export interface RenewRequest {
 /** The body of POST /v1/sessions/{id}/heartbeat. */
 export interface HeartbeatRequest {
   progress?: Progress;
+  /**
+   * The held leases that the client knows of; left out: all of the session. A lease that a list
+   * leaves out is not renewed: it ends by its own ttl unless a later list has it.
+   */
+  known?: KnownLeases;
+}
+
+/**
+ * KnownLeases tells which held leases of its session a client knows of: by number and digest, or by
+ * a list. Parked leases and parts of a partitioned key do not count.
+ */
+export interface KnownLeases {
+  count?: number;
+  /** The exclusive or of the 16 bytes of each lease id, as 32 hexadecimal digits. */
+  digest?: string;
+  /** All of them, in place of count and digest. */
+  leases?: LeaseID[];
 }
 
 /** The body of POST /v1/leases/{id}/release. */
@@ -6526,6 +6549,7 @@ export const limits = {
   maxKeptAttempts: 16,
   maxKeyBytes: 512,
   maxKeySegments: 16,
+  maxKnown: 1024,
   maxLeases: 1000000,
   maxListeners: 16384,
   maxLockDelayMs: 3600000,

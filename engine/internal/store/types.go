@@ -19,6 +19,7 @@ type Loss struct {
 	Lease   interlock.Lease
 	Code    interlock.Code
 	Message *message.Text // what happened
+	LeftOut bool          // the client's list of its leases left it out
 }
 
 // Conflict describes the blockers of a request, with what sentences about them need besides.

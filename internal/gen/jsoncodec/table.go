@@ -24,7 +24,13 @@ var decoders = []decoder{
 	}},
 	{message: "ConvertRequest", params: "cmd *engine.Convert, wait *time.Duration", given: true},
 	{message: "RenewRequest", params: "cmd *engine.Renew"},
-	{message: "HeartbeatRequest", params: "progress *string"},
+	{message: "HeartbeatRequest", params: "cmd *engine.Heartbeat", read: map[string]string{
+		"Known": "cmd.Known = d.known()",
+	}},
+	{message: "KnownLeases", params: "k *interlock.KnownLeases", given: true, value: "known", read: map[string]string{
+		"Digest": "k.Digest = d.digest16()",
+		"Leases": "k.Listed, k.Leases = true, d.leaseIDs()",
+	}},
 	{message: "ReleaseRequest", params: "cmd *engine.Release"},
 	{message: "ArriveRequest", params: "cmd *engine.Arrive, wait *time.Duration"},
 	{message: "ParkRequest", params: "cmd *engine.Park, keys *string"},

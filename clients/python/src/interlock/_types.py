@@ -299,6 +299,7 @@ EndReason = Literal[
     "nack",
     "too_many_runs",
     "question",
+    "forgotten",
 ]
 # A refused operation.
 AuditedOperation = Literal[
@@ -537,16 +538,22 @@ class SessionView(TypedDict):
     server_time: Time
 
 
-# The answer to a session's heartbeat.
-class Heartbeat(TypedDict):
+class _HeartbeatRequired(TypedDict):
     session: Session
-    # Leases in force with news for their holder: they end soon, another agent asks for them, or some of their parts
-    # are to be stopped.
+    # Leases in force with news for their holder: they end soon, another agent asks for them, some of their parts are
+    # to be stopped, or the list of known leases leaves them out.
     warnings: list[LeaseNotice]
     # Leases that are gone or in grace, each once.
     losses: list[LeaseLoss]
     at: At
     server_time: Time
+
+
+# The answer to a session's heartbeat.
+class Heartbeat(_HeartbeatRequired, total=False):
+    # The session has other held leases than the client knows of: its next heartbeat, at once, lists those that it
+    # knows.
+    wants_list: bool
 
 
 # A lease with news for its holder.
@@ -3151,6 +3158,19 @@ class RenewRequest(TypedDict, total=False):
 # The body of POST /v1/sessions/{id}/heartbeat.
 class HeartbeatRequest(TypedDict, total=False):
     progress: Progress
+    # The held leases that the client knows of; left out: all of the session. A lease that a list leaves out is not
+    # renewed: it ends by its own ttl unless a later list has it.
+    known: KnownLeases
+
+
+# KnownLeases tells which held leases of its session a client knows of: by number and digest, or by a list. Parked
+# leases and parts of a partitioned key do not count.
+class KnownLeases(TypedDict, total=False):
+    count: int
+    # The exclusive or of the 16 bytes of each lease id, as 32 hexadecimal digits.
+    digest: str
+    # All of them, in place of count and digest.
+    leases: list[LeaseID]
 
 
 # The body of POST /v1/leases/{id}/release.
