@@ -162,7 +162,7 @@ const (
 	MaxDocumentBytes     = 1 << 20 // of one document
 	MaxCommitBytes       = 1 << 20 // of all bodies of one commit
 	MaxReads             = 256     // keys that a commit or a snapshot read names
-	MaxKnown             = 1024    // leases that a heartbeat says that its client knows of
+	MaxKnown             = 1024    // leases that a heartbeat reports as known
 	MaxWrites            = 256     // of a commit
 	MaxReadBytes         = 4 << 20 // of all bodies in one answer
 	MaxContentTypeBytes  = 128

@@ -17,7 +17,8 @@ func TestHeartbeatTellsKnownLeases(t *testing.T) { synctest.Test(t, heartbeatTel
 func heartbeatTellsKnownLeases(t *testing.T) {
 	s := &script{t: t, links: make(chan proto.ServerLink, 1)}
 	granted := interlock.Lease{
-		ID: [16]byte{2}, Fence: 1, TTL: interlock.DefaultTTL, Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
+		ID: [16]byte{2}, Fence: 1, TTL: interlock.DefaultTTL,
+		Claims: []interlock.Claim{{Key: "k", Mode: interlock.Exclusive}},
 	}
 	counted := interlock.KnownLeases{}
 	counted.Add(granted.ID)

@@ -80,7 +80,7 @@ type OpenSession struct {
 type Heartbeat struct {
 	Head
 	Progress string
-	Known    *interlock.KnownLeases // nil: all of them, as in a session with more than interlock.MaxKnown leases and waits
+	Known    *interlock.KnownLeases // nil: all; not compared if there are over interlock.MaxKnown leases and waits
 }
 
 // CloseSession ends Head.Session, releases its leases and ends its waits.

@@ -8,11 +8,13 @@ import (
 	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
-// compareKnown compares what the client of s knows of its held leases with what there is. Without a list it only reports
-// whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before, and no
+// compareKnown compares what the client of s knows of its held leases with what there is. Without a list it only
+// reports whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before, and no
 // later one renews it until a list has it again: the answer that granted it may still be under way, so its ttl is the
 // time in which its client can learn of it. Such leases are added to the losses.
-func (e *Engine) compareKnown(s *store.Session, c *interlock.KnownLeases, losses []store.Loss) (wantsList bool, _ []store.Loss) {
+func (e *Engine) compareKnown(
+	s *store.Session, c *interlock.KnownLeases, losses []store.Loss,
+) (wantsList bool, _ []store.Loss) {
 	held := heldLeases(s)
 	if !c.Listed {
 		var have interlock.KnownLeases

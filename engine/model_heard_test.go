@@ -114,8 +114,8 @@ func (r *request) report(now engine.Time, text string) {
 	}
 }
 
-// compareKnown applies what a client says of the leases that it knows of: whether it must send a list, and which leases
-// its list leaves out for the first time.
+// compareKnown applies a report of known leases: whether the client must send a list, and which leases its list leaves
+// out for the first time.
 func (m *model) compareKnown(s *session, known *interlock.KnownLeases) (wants bool, left []*request) {
 	if known == nil {
 		return false, nil

@@ -139,7 +139,7 @@ func (p *player) play(o *op) error {
 	return nil
 }
 
-// known is what a client says of the leases of its session: mostly the truth, or that it has lost one or all of them.
+// known reports the leases that the client of a session knows of: all, or all but one, or none.
 func (p *player) known(s *session, r uint32) *interlock.KnownLeases {
 	ids, all := map[[16]byte]bool{}, []interlock.LeaseID(nil)
 	for _, l := range p.m.inPhase(held) {

@@ -591,7 +591,7 @@ func (s *script) as(head *engine.Head, w *words, l *lease) {
 	}
 }
 
-// known reads which leases a client says that it knows of: it lists or counts them.
+// known reads a report of known leases, which lists or counts them.
 func (s *script) known(w *words) *interlock.KnownLeases {
 	ids := map[[16]byte]bool{}
 	known := &interlock.KnownLeases{Listed: w.has("lists")}

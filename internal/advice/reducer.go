@@ -291,7 +291,7 @@ func (r *Reducer) countHold(index interlock.Index, ev *record.Event, l *lease) {
 	}
 	h.n++
 	switch ev.Reason {
-	case record.ByDeath, record.ByForgetting: // nobody worked to the end: how long it held tells nothing about the ttl
+	case record.ByDeath, record.ByForgetting: // a silent holder: how long it held tells nothing about the ttl
 	case record.ByTTL:
 		h.losses++
 		h.ttl = max(h.ttl, l.ttl)

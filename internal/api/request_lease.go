@@ -93,8 +93,8 @@ type HeartbeatRequest struct {
 	Known *KnownLeases `json:"known,omitempty"`
 }
 
-// KnownLeases tells which held leases of its session a client knows of: by number and digest, or by a list. Parked leases
-// and parts of a partitioned key do not count.
+// KnownLeases tells which held leases of its session a client knows of: by number and digest, or by a list. Parked
+// leases and parts of a partitioned key do not count.
 type KnownLeases struct {
 	Count int `json:"count,omitempty" min:"0" max:"MaxKnown"`
 	// The exclusive or of the 16 bytes of each lease id, as 32 hexadecimal digits.

@@ -106,7 +106,7 @@ func ForLease(l *interlock.Lease) interlock.Advice {
 // ForLeftOut advises about a lease that the list of its client leaves out.
 func ForLeftOut(l *interlock.Lease) interlock.Advice {
 	return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
-		"the client has lost the lease on %s: it ends in %s unless a later list has it; release it if nobody works under it",
+		"the client has lost the lease on %s: it ends in %s unless a later list has it; release it if no work is left",
 		claimed(l.Claims), short(l.ExpiresIn),
 	)}
 }

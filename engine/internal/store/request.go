@@ -498,7 +498,7 @@ type Request struct {
 	Warned   bool          // volatile: the holder was warned of max_hold
 	Spared   bool          // volatile: no heartbeat since Recover, so its end is later by a spread
 	Listed   bool          // volatile: it is in Session.Losses
-	Unknown  bool          // volatile: the client of its session does not know of it, so that one's heartbeats renew it not
+	Unknown  bool          // volatile: the heartbeats of its session leave it out, and do not renew it
 	Changed  bool          // a possible writer held one of its keys while it waited
 	Lead     bool          // it stands before all requests that do not lead
 	Any      bool          // its claims are alternatives: one of them is granted
