@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from interlock import AsyncClient, Client, current_lease
+from interlock import (
+    AsyncClient,
+    Client,
+    Closed,
+    EffectTaken,
+    Held,
+    InterlockError,
+    LeaseLost,
+    OutcomeUnknown,
+    Refused,
+    Stale,
+    Unreachable,
+    current_lease,
+)
 from interlock.testing import LocalServer
 
 pytest_plugins = ["interlock.pytest_plugin"]
@@ -24,14 +38,19 @@ class Tool:
         self.runs = self.failures = self.inside = 0
         self.raises = False
         self.waits: asyncio.Event | None = None
+        #: What it does in place of its work.
+        self.body: Callable[[], Any] | None = None
         #: What the model passes.
         self.arguments = {"account_id": "7"}
 
-    async def run(self, account_id: str) -> str:
+    async def run(self, account_id: str) -> Any:
         self.inside += 1
         try:
             assert self.inside == 1, "two calls at once"
             current_lease().check()
+            if self.body is not None:
+                await asyncio.sleep(0)
+                return self.body()
             if self.raises:
                 self.failures += 1
                 raise ValueError("the bank is closed")
@@ -109,3 +128,90 @@ async def _cases(agent: Agent, url: str, other: Client) -> None:
         texts = await asyncio.gather(agent(tool, one, 30), agent(tool, two, 30))
         assert list(texts) == ["refunded 7", "refunded 7"]
         assert tool.runs == 3
+
+
+def lose(client: AsyncClient | Client) -> None:
+    """Has the lease of the running tool be lost, too late to cancel the tool. Its key is free at once."""
+    core, grant = client._engine.core, current_lease()._grant
+    grant.listeners.clear()
+    core._end(grant, "revoked", "an operator has revoked it")
+    server = core.caller.servers.all[0]
+    url = f"{server.url}/v1/leases/{grant.id}/release"
+    request = urllib.request.Request(url, b"{}", {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+
+
+def thrower(error: BaseException) -> Callable[[], Any]:
+    def body() -> Any:
+        raise error
+
+    return body
+
+
+CHECK = "Check before you repeat it."
+LOST = f"The lease on {KEY} was lost meanwhile (an operator has revoked it): others may have written. {CHECK}"
+
+
+def _errors() -> list[InterlockError]:
+    """Errors that a tool may meet on its way."""
+    advice = {"action": "stop", "retry_after_ms": 0, "message": "acquire again"}
+    problem: Any = {"code": "held", "detail": "ledger:1 is held", "advice": advice}
+    refusals = [kind(problem) for kind in (Held, Refused, EffectTaken, Stale)]
+    lost = LeaseLost("expired", "ledger:1 was not confirmed", ("ledger:1",))
+    return [*refusals, lost, OutcomeUnknown("no answer"), Unreachable("no server"), Closed()]
+
+
+def within(play: Callable[[Callable[[], Any]], str], client: AsyncClient | Client) -> Iterator[tuple[str, str]]:
+    """Plays a tool that does various things under its lease. It returns what the model read, and what it should."""
+    for error in _errors():
+        yield play(thrower(error)), f"It may have been done in part: {error.message}. {CHECK}"
+
+    def checks() -> None:
+        lose(client)
+        current_lease().check()
+
+    yield play(checks), f"It may have been done in part: an operator has revoked it. {CHECK}"
+
+    def ends() -> str:
+        lose(client)
+        return "refunded 7"
+
+    yield play(ends), f"It returned: refunded 7. {LOST}"
+
+
+@pytest.fixture
+def reports(interlock_server: LocalServer, other: Client) -> Callable[..., None]:
+    """Compares what the model reads of a call that does not simply return, before and within its tool.
+
+    With media the tool returns such, and the model reads of the loss beside it.
+    """
+
+    def check(agent: Agent, media: Any = None) -> None:
+        def play(body: Callable[[], Any]) -> str:
+            async def run() -> str:
+                tool.body = body
+                return await agent(tool, client, 0)
+
+            return loop.run_until_complete(run())
+
+        with asyncio.Runner() as runner:
+            loop, tool = runner.get_loop(), Tool()
+            client = AsyncClient(interlock_server.url, agent="one")
+            try:
+                with other.lease(KEY, purpose="phone call"):
+                    text = play(lambda: pytest.fail("it ran"))
+                assert text.startswith(f"Not done: {KEY} is held by elsewhere") and "before you repeat" not in text
+                for text, expected in within(play, client):
+                    assert text == expected
+                if media is not None:
+                    text = play(lambda: (lose(client), media)[1])
+                    assert LOST in text and "It returned" not in text and "image" in text
+                # An error of the tool's own is left to the framework.
+                with contextlib.suppress(Exception):
+                    text = play(thrower(ValueError("the bank is closed")))
+                    assert "done" not in text and "returned" not in text
+            finally:
+                loop.run_until_complete(client.close())
+
+    return check

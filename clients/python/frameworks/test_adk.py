@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from conftest import Tool
+from conftest import LOST, Tool, lose
 from google.adk.agents import LlmAgent
 from google.adk.apps.app import App
 from google.adk.models.base_llm import BaseLlm
@@ -15,6 +16,7 @@ from pydantic import Field
 
 from interlock import AsyncClient
 from interlock.ext.adk import Leases
+from interlock.testing import LocalServer
 
 
 class Model(BaseLlm):
@@ -23,12 +25,14 @@ class Model(BaseLlm):
     model: str = "fake"
     arguments: dict[str, str] = Field(default_factory=dict)
     found: list[str] = Field(default_factory=list)
+    responses: list[Any] = Field(default_factory=list)
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
         answers = [p.function_response for c in llm_request.contents for p in c.parts if p.function_response]
         if answers:
             response = answers[0].response
             self.found.append(str(response.get("error") or response.get("result")))
+            self.responses.append(answers[0])
             part = types.Part(text="done")
         else:
             part = types.Part(function_call=types.FunctionCall(name="refund", args=self.arguments))
@@ -36,7 +40,11 @@ class Model(BaseLlm):
 
 
 async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
-    async def refund(account_id: str) -> str:
+    return str((await play(tool, client, wait)).found[0])
+
+
+async def play(tool: Tool, client: AsyncClient, wait: float) -> Model:
+    async def refund(account_id: str) -> Any:
         """Refunds."""
         return await tool.run(account_id)
 
@@ -48,12 +56,41 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
     message = types.Content(role="user", parts=[types.Part(text="refund it")])
     async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
         pass
-    return model.found[0]
+    return model
 
 
 def test_cases(cases: Any) -> None:
     cases(agent)
 
 
+def test_reports(reports: Any) -> None:
+    reports(agent)
+
+
 def test_missing_argument(missing: Any) -> None:
     missing(agent)
+
+
+def test_results_that_are_no_text(interlock_server: LocalServer) -> None:
+    image = types.Part.from_bytes(data=b"x", mime_type="image/png")
+    results: list[tuple[Any, Any]] = [
+        ({"cents": 900}, {"result": f'It returned: {{"cents": 900}}. {LOST}'}),
+        (None, {"result": f"It returned nothing. {LOST}"}),
+        ({"image": image, "cents": 900}, {"result": {"cents": 900}, "notice": LOST}),
+    ]
+
+    async def run() -> None:
+        async with AsyncClient(interlock_server.url) as client:
+            for result, response in results:
+                tool = Tool()
+
+                def body(result: Any = result) -> Any:
+                    lose(client)
+                    return result
+
+                tool.body = body
+                found = (await play(tool, client, 0)).responses[0]
+                assert found.response == response
+                assert bool(found.parts) == ("notice" in response)
+
+    asyncio.run(run())

@@ -22,7 +22,8 @@ class Model(FunctionInvocationLayer, BaseChatClient):
     async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
         results = [c for m in messages for c in m.contents if c.type == "function_result"]
         if results:
-            self.found.append(str(results[0].result))
+            parts = [str(one.to_dict()) for one in results[0].items or []]
+            self.found.append(" ".join(parts) if len(parts) > 1 else str(results[0].result))
             return ChatResponse(messages=[Message(role="assistant", contents=["done"])])
         call = Content.from_function_call("c1", "refund", arguments={"account_id": "7"})
         return ChatResponse(messages=[Message(role="assistant", contents=[call])])
@@ -30,7 +31,7 @@ class Model(FunctionInvocationLayer, BaseChatClient):
 
 async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
     @as_tool(approval_mode="never_require")
-    async def refund(account_id: str) -> str:
+    async def refund(account_id: str) -> Any:
         """Refunds."""
         return await tool.run(account_id)
 
@@ -43,3 +44,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
 
 def test_cases(cases: Any) -> None:
     cases(agent)
+
+
+def test_reports(reports: Any) -> None:
+    reports(agent, [Content.from_data(b"x", "image/png")])

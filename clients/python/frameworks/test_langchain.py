@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import KEY, Tool
+from conftest import CHECK, KEY, LOST, Tool, lose, thrower, within
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
 
-from interlock import AsyncClient, Client, current_lease
+from interlock import AsyncClient, Client, OutcomeUnknown, current_lease, guarded
 from interlock.ext.langchain import Leases
 from interlock.testing import LocalServer
 
@@ -52,11 +56,15 @@ def test_cases(cases: Any) -> None:
     cases(agent)
 
 
+def test_reports(reports: Any) -> None:
+    reports(agent)
+
+
 def test_missing_argument(missing: Any) -> None:
     missing(agent)
 
 
-def blocking(body: Callable[[], str], client: Client, wait: float) -> str:
+def blocking(body: Callable[[], Any], client: Client, wait: float) -> str:
     """Runs an agent with invoke, whose model calls the tool once."""
 
     @as_tool
@@ -104,3 +112,106 @@ def test_invoke_of_two_agents(interlock_server: LocalServer, interlock_client: C
 def test_invoke_needs_a_client_that_blocks(interlock_server: LocalServer) -> None:
     with pytest.raises(TypeError, match="refund is not awaited, and so needs a Client"):
         blocking(lambda: "refunded", AsyncClient(interlock_server.url), 0)  # type: ignore[arg-type]
+
+
+def test_invoke_reports(interlock_client: Client) -> None:
+    for text, expected in within(lambda body: blocking(body, interlock_client, 0), interlock_client):
+        assert text == expected
+
+
+def node(refund: BaseTool, client: Any = None, **options: Any) -> Any:
+    """A graph with one node of tools, whose model has called the tool."""
+    if client is not None:
+        leases = Leases({"refund": "account:{account_id}"}, client=client, wait=0)
+        wrapper = "awrap_tool_call" if isinstance(client, AsyncClient) else "wrap_tool_call"
+        options[wrapper] = getattr(leases, wrapper)
+    graph = StateGraph(MessagesState).add_node("tools", ToolNode([refund], **options))
+    return graph.add_edge(START, "tools").add_edge("tools", END).compile()
+
+
+CALLED = {"name": "refund", "args": {"account_id": "7"}, "id": "c1", "type": "tool_call"}
+
+
+def question() -> Any:
+    return {"messages": [AIMessage("", tool_calls=[CALLED])]}
+
+
+def test_reports_of_a_node_that_handles_errors(interlock_client: Client, interlock_server: LocalServer) -> None:
+    """The node would make texts of its own of the errors of its tools."""
+    in_part = f"It may have been done in part: no answer. {CHECK}"
+    errors: dict[str, Any] = {"bool": True, "text": "please repeat it", "function": lambda error: "please repeat it"}
+    for handles in errors.values():
+
+        @as_tool
+        def refund(account_id: str) -> str:
+            """Refunds."""
+            raise OutcomeUnknown("no answer")
+
+        graph = node(refund, interlock_client, handle_tool_errors=handles)
+        message = graph.invoke(question())["messages"][-1]
+        assert (message.content, message.status) == (in_part, "error")
+
+    async def awaited() -> None:
+        async with AsyncClient(interlock_server.url) as client:
+
+            @as_tool
+            async def refund(account_id: str) -> str:
+                """Refunds."""
+                raise OutcomeUnknown("no answer")
+
+            graph = node(refund, client, handle_tool_errors=True)
+            assert (await graph.ainvoke(question()))["messages"][-1].content == in_part
+
+    asyncio.run(awaited())
+
+
+def test_an_error_that_a_node_handles_is_its_own(interlock_client: Client) -> None:
+    @as_tool
+    def refund(account_id: str) -> str:
+        """Refunds."""
+        raise ValueError("the bank is closed")
+
+    graph = node(refund, interlock_client, handle_tool_errors="sorry")
+    assert graph.invoke(question())["messages"][-1].content == "sorry"
+
+
+def test_results_that_are_no_text(interlock_client: Client) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    notice = {"type": "text", "text": LOST}
+
+    def message(content: Any) -> ToolMessage:
+        return ToolMessage(content, tool_call_id="c1", artifact={"cents": 900})
+
+    results: list[tuple[Any, Any]] = [
+        (message([image]), [image, notice]),
+        (message("refunded"), f"It returned: refunded. {LOST}"),
+        (Command(update={"messages": [message("refunded")]}), f"It returned: refunded. {LOST}"),
+        ([message("refunded"), Command(update={"messages": []})], f"It returned: refunded. {LOST}"),
+    ]
+    for result, content in results:
+
+        @as_tool
+        def refund(account_id: str, result: Any = result) -> Any:
+            """Refunds."""
+            lose(interlock_client)
+            return result
+
+        found = node(refund, interlock_client).invoke(question())["messages"][-1]
+        assert (found.content, found.artifact, found.status) == (content, {"cents": 900}, "success")
+
+
+def test_guarded_tools_of_a_graph(interlock_client: Client) -> None:
+    for text, expected in within(lambda body: of_guarded(body, interlock_client), interlock_client):
+        assert text == expected
+    with pytest.raises(ValueError, match="closed"):
+        of_guarded(thrower(ValueError("the bank is closed")), interlock_client)
+
+
+def of_guarded(body: Callable[[], Any], client: Client) -> str:
+    @as_tool
+    @guarded("account:{account_id}", client=client, wait=0)
+    def refund(account_id: str) -> str:
+        """Refunds."""
+        return str(body())
+
+    return str(node(refund).invoke(question())["messages"][-1].content)

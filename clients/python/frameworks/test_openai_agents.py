@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import Agent, RunConfig, Runner, function_tool
+from agents import Agent, RunConfig, Runner, ToolOutputImage, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 from conftest import Tool
 
@@ -14,7 +14,7 @@ from interlock.ext.openai_agents import leased
 
 async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
     @function_tool
-    async def refund(account_id: str) -> str:
+    async def refund(account_id: str) -> Any:
         """Refunds."""
         return await tool.run(account_id)
 
@@ -27,6 +27,10 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
 
 def test_cases(cases: Any) -> None:
     cases(agent)
+
+
+def test_reports(reports: Any) -> None:
+    reports(agent, ToolOutputImage(image_url="data:image/png;base64,AA=="))
 
 
 def test_missing_argument(missing: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conftest import Tool
-from pydantic_ai import Agent
+from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
@@ -27,7 +27,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
     actor: Any = Agent(FunctionModel(model), capabilities=[leases])
 
     @actor.tool_plain
-    async def refund(account_id: str) -> str:
+    async def refund(account_id: str) -> Any:
         return await tool.run(account_id)
 
     await actor.run("refund it")
@@ -36,3 +36,7 @@ async def agent(tool: Tool, client: AsyncClient, wait: float) -> str:
 
 def test_cases(cases: Any) -> None:
     cases(agent)
+
+
+def test_reports(reports: Any) -> None:
+    reports(agent, BinaryContent(b"x", media_type="image/png"))

@@ -25,7 +25,7 @@ from ._errors import (
     Unreachable,
     WaitTimeout,
 )
-from ._guard import current_lease, guarded, refusal_text
+from ._guard import ToolReport, current_lease, guarded
 from ._ops import add, delete, merge, put, seen
 from ._sync import CancelToken, Client, EffectClaim, Job, Lease, LeaseContext
 
@@ -53,6 +53,7 @@ __all__ = [
     "OutcomeUnknown",
     "Refused",
     "Stale",
+    "ToolReport",
     "Unreachable",
     "WaitTimeout",
     "add",
@@ -61,6 +62,5 @@ __all__ = [
     "guarded",
     "merge",
     "put",
-    "refusal_text",
     "seen",
 ]

@@ -16,6 +16,7 @@ class Handle:
         self._core = core
         self._grant = grant
         self._released = False
+        self._verdict: LeaseLost | None = None  # how its release has found it
         #: The outcome and the note for the next holders, which the end of the with block sends.
         self.outcome: str | None = None
         self.note: str | None = None

@@ -249,8 +249,8 @@ class Lease(Handle):
         try:
             self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
         except LeaseLost as error:
-            return error
-        return None
+            self._verdict = error
+        return self._verdict
 
     def renew(self, ttl: float | None = None, progress: Any = None) -> None:
         """Renews the lease now, and may change its ttl. Heartbeats renew it without this."""

@@ -7,26 +7,12 @@ All of them take the keys of tools, by the names of the tools, with arguments in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
-from .._errors import InterlockError
-from .._guard import REFUSALS as _REFUSALS
-from .._guard import client_for
+from .._guard import NoKey, ToolReport, awaited_call, blocking_call, client_for
 from .._sync import Client, LeaseContext
-
-
-class NoKey(InterlockError):
-    """A model has called a tool without an argument that the key of the tool names."""
-
-    def __init__(self, tool: str, template: str) -> None:
-        message = f"the call of {tool} lacks an argument that its key {template} names"
-        super().__init__("invalid_request", message, "call it again with all arguments")
-
-
-#: What becomes the result of a tool, for the model.
-REFUSALS = (*_REFUSALS, NoKey)
 
 
 class ToolKeys:
@@ -37,19 +23,39 @@ class ToolKeys:
         self.client = client
         self.options = options
 
-    def lease(self, tool: str, arguments: Mapping[str, Any]) -> AsyncLeaseContext | None:
-        """Returns the lease for a call of a tool, or None if the tool needs none."""
+    async def run(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        body: Callable[[], Awaitable[Any]],
+        tell: Callable[[ToolReport], Any] = str,
+    ) -> Any:
+        """Awaits the body of a tool, under a lease if it needs one. tell makes a result for the model of a report."""
         if tool not in self.keys:
-            return None
-        client: AsyncClient = client_for(self.client, True, tool)
-        return client.lease(self._key(tool, arguments), **self._options(tool))
+            return await body()
 
-    def blocking(self, tool: str, arguments: Mapping[str, Any]) -> LeaseContext | None:
-        """Returns the lease for a call that blocks its thread, or None if the tool needs none."""
+        def lease() -> AsyncLeaseContext:
+            client: AsyncClient = client_for(self.client, True, tool)
+            return client.lease(self._key(tool, arguments), **self._options(tool))
+
+        return await awaited_call(lease, body, tell)
+
+    def run_blocking(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        body: Callable[[], Any],
+        tell: Callable[[ToolReport], Any] = str,
+    ) -> Any:
+        """Does the same in a thread that it blocks."""
         if tool not in self.keys:
-            return None
-        client: Client = client_for(self.client, False, tool)
-        return client.lease(self._key(tool, arguments), **self._options(tool))
+            return body()
+
+        def lease() -> LeaseContext:
+            client: Client = client_for(self.client, False, tool)
+            return client.lease(self._key(tool, arguments), **self._options(tool))
+
+        return blocking_call(lease, body, tell)
 
     async def acquire(self, tool: str, arguments: Mapping[str, Any]) -> AsyncLease | None:
         """Acquires the lease for a call of a tool, where the end of the call is another callback."""

@@ -11,6 +11,7 @@ interlock.primitives, which need no ADK.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +19,10 @@ from urllib.parse import quote
 from google.adk.plugins.base_plugin import BasePlugin
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
-from .._guard import client_for, enter, leave, refusal_text
+from .._errors import InterlockError
+from .._guard import Call, ToolReport, client_for, enter, is_parked, leave
 from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
-from . import REFUSALS, ToolKeys
+from . import ToolKeys
 
 
 class Leases(BasePlugin):
@@ -29,24 +31,29 @@ class Leases(BasePlugin):
     def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
         super().__init__(name="interlock")
         self._tools = ToolKeys(keys, client, **options)
-        self._held: dict[tuple[str, str], AsyncLease] = {}
+        self._calls: dict[tuple[str, str], tuple[Call, AsyncLease]] = {}
 
     async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
+        call = Call()
         try:
             lease = await self._tools.acquire(tool.name, tool_args)
-        except REFUSALS as error:
-            return {"error": refusal_text(error)}
+        except InterlockError as error:
+            return call.settle(error, _result)
         if lease is not None:
-            self._held[tool_context.invocation_id, tool_context.function_call_id] = lease
+            call.lease = lease
+            self._calls[tool_context.invocation_id, tool_context.function_call_id] = call, lease
             enter(lease)
         return None
 
     async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> Any:
-        lost = await self._release((tool_context.invocation_id, tool_context.function_call_id), None)
-        return None if lost is None else {"error": lost}
+        name = tool_context.invocation_id, tool_context.function_call_id
+        if name in self._calls:
+            call, _ = self._calls[name]
+            call.result, call.returned = result, True
+        return await self._end(name, None)
 
     async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> Any:
-        await self._release((tool_context.invocation_id, tool_context.function_call_id), error)
+        return await self._end((tool_context.invocation_id, tool_context.function_call_id), error)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         await self._finish(invocation_context, None)
@@ -54,19 +61,39 @@ class Leases(BasePlugin):
     async def on_run_error_callback(self, *, invocation_context: Any, error: Any) -> None:
         await self._finish(invocation_context, error)
 
-    async def _release(self, call: tuple[str, str], error: BaseException | None) -> str | None:
-        """Releases the lease of a call. It returns a text if the lease was lost before."""
-        lease = self._held.pop(call, None)
-        if lease is None:
+    async def _end(self, name: tuple[str, str], error: BaseException | None) -> dict[str, Any] | None:
+        """Releases the lease of a call. It returns what the model reads in place of the tool's result, if anything."""
+        if name not in self._calls:
             return None
+        call, lease = self._calls.pop(name)
         leave(lease)
         lease._failed(error)
-        loss = await lease._end()
-        return None if loss is None else refusal_text(loss)
+        call.failure = error
+        found: InterlockError | None
+        try:
+            found = await lease._end()
+        except InterlockError as failed:
+            found = failed
+        ended = found if error is None else error
+        if ended is None or is_parked(ended):
+            return None
+        report = call.report(ended)
+        return None if report is None else _result(report)
 
     async def _finish(self, context: Any, error: BaseException | None) -> None:
-        for call in [call for call in self._held if call[0] == context.invocation_id]:
-            await self._release(call, error)
+        for name in [name for name in self._calls if name[0] == context.invocation_id]:
+            await self._end(name, error)
+
+
+def _result(report: ToolReport) -> dict[str, Any]:
+    """Returns the result for the model, which keeps the parts of the tool's own result that are not text."""
+    if not report.returned:
+        return {"error": str(report)}
+    try:
+        json.dumps(report.result)
+    except (TypeError, ValueError):
+        return {"result": report.result, "notice": report.notice}
+    return {"result": str(report)}
 
 
 def session_lease(

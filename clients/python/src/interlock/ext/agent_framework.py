@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_framework import FunctionMiddleware
+from agent_framework import Content, FunctionMiddleware
 
 from .._async import AsyncClient
-from .._guard import refusal_text
-from . import REFUSALS, ToolKeys
+from .._guard import ToolReport
+from . import ToolKeys
 
 
 class Leases(FunctionMiddleware):
@@ -23,12 +23,19 @@ class Leases(FunctionMiddleware):
     async def process(self, context: Any, call_next: Any) -> None:
         given = context.arguments
         arguments = given if isinstance(given, Mapping) else given.model_dump()
-        try:
-            lease = self._tools.lease(context.function.name, arguments)
-            if lease is None:
-                await call_next()
-                return
-            async with lease:
-                await call_next()
-        except REFUSALS as error:
-            context.result = refusal_text(error)
+
+        async def body() -> Any:
+            await call_next()
+            return context.result
+
+        context.result = await self._tools.run(context.function.name, arguments, body, _result)
+
+
+def _result(report: ToolReport) -> Any:
+    """Returns the result for the model, which keeps the parts of the tool's own result that are not text."""
+    parts = report.result if isinstance(report.result, list) else [report.result]
+    if not parts or not all(isinstance(part, Content) for part in parts):
+        return str(report)
+    if all(part.type == "text" for part in parts):
+        return report.about("\n".join(part.text for part in parts))
+    return [*parts, Content.from_text(report.notice)]

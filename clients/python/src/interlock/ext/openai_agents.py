@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from typing import Any
 
-from agents import FunctionTool
+from agents import FunctionTool, ToolOutputText
 
 from .._async import AsyncClient
-from .._guard import refusal_text
-from . import REFUSALS, ToolKeys
+from .._errors import InterlockError
+from .._guard import ToolReport
+from . import ToolKeys
 
 
 def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **options: Any) -> FunctionTool:
@@ -24,11 +26,47 @@ def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **op
             arguments = json.loads(text or "{}")
         except ValueError:
             arguments = {}  # what the model wrote is not JSON
-        try:
-            lease: Any = tools.lease(tool.name, arguments)
-            async with lease:
-                return await tool.on_invoke_tool(context, text)
-        except REFUSALS as error:
-            return refusal_text(error)
+        call = _Call(tool)
+        return await tools.run(tool.name, arguments, lambda: call.run(context, text), call.result)
 
     return dataclasses.replace(tool, on_invoke_tool=invoke)
+
+
+class _Call:
+    """One call of a tool. Of what the tool raises the SDK makes a text of its own, which asks to try again."""
+
+    def __init__(self, tool: FunctionTool) -> None:
+        self._invoker: Any = tool.on_invoke_tool
+        self._raised: Exception | None = None
+
+    async def run(self, context: Any, text: str) -> Any:
+        """Runs the tool, and raises what it raises of Interlock's errors."""
+        run: Any = getattr(self._invoker, "_invoke_tool_impl", None)
+        if run is None:
+            return await self._invoker(context, text)
+
+        async def watched(context: Any, text: str) -> Any:
+            try:
+                return await run(context, text)
+            except Exception as error:
+                self._raised = error
+                raise
+
+        invoker = copy.copy(self._invoker)
+        invoker._invoke_tool_impl = watched
+        result = await invoker(context, text)
+        if isinstance(self._raised, InterlockError):
+            raise self._raised
+        return result
+
+    def result(self, report: ToolReport) -> Any:
+        """Returns the result for the model, which keeps the parts of the tool's own result that are not text."""
+        if report.returned and self._raised is not None:
+            return f"{report.result} {report.notice}"
+        parts = report.result if isinstance(report.result, list) else [report.result]
+        kinds = [part.get("type") if isinstance(part, dict) else getattr(part, "type", None) for part in parts]
+        if "image" in kinds or "file" in kinds:
+            return [*parts, ToolOutputText(text=report.notice)]
+        if parts and all(isinstance(part, ToolOutputText) for part in parts):
+            return report.about("\n".join(part.text for part in parts))
+        return str(report)
