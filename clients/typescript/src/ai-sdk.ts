@@ -5,7 +5,7 @@
  */
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { guarded } from "./guarded.js";
+import { guarded, isReport } from "./guarded.js";
 import type { Lease } from "./lease.js";
 
 /** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
@@ -26,12 +26,13 @@ export function leaseOf(call: { abortSignal?: AbortSignal | undefined }): Lease 
 /** What a tool of the AI SDK is made of, as far as it matters here. */
 interface Executable {
   execute?: ((input: never, call: never) => unknown) | undefined;
+  toModelOutput?: ((given: never) => unknown) | undefined;
 }
 
 /**
  * Returns the tools of a model with some of them guarded: each call of such a tool acquires its lease,
- * runs, and releases it. The model reads a refusal as the tool's result, and the abort signal of the
- * call ends the wait. A tool that yields intermediate results returns the last one.
+ * runs, and releases it. The model reads a refusal as the tool's result, also past its toModelOutput, and
+ * the abort signal of the call ends the wait. A tool that yields intermediate results returns the last one.
  */
 export function guardTools<T extends Record<string, object>>(
   client: Client,
@@ -55,7 +56,7 @@ export function guardTool<T extends object>(
   keys: Keys,
   options: LeaseOptions = {},
 ): T {
-  const { execute } = tool as Executable;
+  const { execute, toModelOutput } = tool as Executable;
   if (typeof execute !== "function") {
     throw new TypeError("a tool without execute runs elsewhere, and cannot be guarded here");
   }
@@ -69,7 +70,15 @@ export function guardTool<T extends object>(
       },
       options,
     )(input, call);
-  return { ...tool, execute: guardedExecute };
+  if (typeof toModelOutput !== "function") return { ...tool, execute: guardedExecute };
+  return {
+    ...tool,
+    execute: guardedExecute,
+    toModelOutput: (given: { output: unknown }) =>
+      isReport(given?.output)
+        ? { type: "text", value: given.output }
+        : toModelOutput.call(tool, given as never),
+  };
 }
 
 /** Returns a result, or the last one of several. */

@@ -1,7 +1,8 @@
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { InterlockError } from "./errors.js";
+import { InterlockError, LeaseLost, Refused, Stale, WaitTimeout } from "./errors.js";
 import type { Lease } from "./lease.js";
+import { linked, type Signal } from "./stop.js";
 
 /** A function of a tool. */
 export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | PromiseLike<R>;
@@ -9,9 +10,13 @@ export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | Pro
 /**
  * Wraps the function of a tool: a call acquires a lease, runs the tool under it, and releases it. The
  * keys are a template such as "account:{account_id}", filled in with the arguments of the call, or a
- * function of them. A refusal is returned as a text for the model: what is wrong and what to do next.
- * Other errors of the tool are thrown. A tool that yields cannot be guarded: it would run on after its
- * lease.
+ * function of them.
+ *
+ * A refusal of the lease is returned as a text for the model, "Not done: ...": what is wrong and what to
+ * do next. Once the tool has begun, a lease that is lost and each error of this package become another
+ * text: that it may have been done in part, or what it returned. Other errors of the tool are thrown, and
+ * so are the reason of an aborted signal and what keeps a lease from being asked for, such as a server
+ * that cannot be reached. A tool that yields cannot be guarded: it would run on after its lease.
  */
 export function guarded<A extends object, R>(
   client: Client,
@@ -22,21 +27,125 @@ export function guarded<A extends object, R>(
   args: A,
   call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
 ) => Promise<R | string> {
-  if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) {
-    throw new TypeError("a tool that yields would run on after its lease: return a result instead");
-  }
+  if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) throw yields();
   return async (args, call) => {
-    const signal = call?.abortSignal ?? call?.signal ?? options.signal;
+    const outer = call?.abortSignal ?? call?.signal ?? options.signal;
     const what = typeof keys === "function" ? keys(args) : fill(keys, args);
+    let lease: Lease;
     try {
-      return await client.withLease(what, signal ? { ...options, signal } : options, (lease, ends) =>
-        tool(args, lease, ends),
-      );
+      lease = await client.lease(what, outer ? { ...options, signal: outer } : options);
     } catch (error) {
-      if (error instanceof InterlockError) return String(error);
-      throw error;
+      if (isCancelled(error, outer) || !isRefusal(error)) throw error;
+      return `Not done: ${error}`;
     }
+    return run(lease, outer, (signal) => tool(args, lease, signal));
   };
+}
+
+/** Runs a tool under its lease, releases it, and tells a model what is known if the tool did not simply return. */
+async function run<R>(
+  lease: Lease,
+  outer: Signal | undefined,
+  tool: (signal: AbortSignal) => R | PromiseLike<R>,
+): Promise<R | string> {
+  const { keys } = lease;
+  const { signal, end } = linked([lease.signal, outer]);
+  let result: R;
+  try {
+    result = await tool(signal);
+  } catch (error) {
+    const loss = await lossOf(lease);
+    if (isCancelled(error, outer)) throw error;
+    // Many a library has an error of its own for an aborted signal.
+    const why = loss && !outer?.aborted && isAbort(error) ? loss : error;
+    if (why instanceof InterlockError) {
+      const own = why instanceof LeaseLost && why.code === loss?.code;
+      return `It may have been done in part: ${fact(why)}. ${loss && !own ? lost(keys, loss) : check}`;
+    }
+    if (loss && error instanceof Error && error.cause === undefined && Object.isExtensible(error)) {
+      error.cause = loss;
+    }
+    throw error;
+  } finally {
+    end();
+  }
+  const loss = await lossOf(lease);
+  if (isIterator(result)) throw yields();
+  return loss ? `${returned(result)} ${lost(keys, loss)}` : result;
+}
+
+/**
+ * Releases a lease, and returns why it was not held any more. A release that no server has confirmed is
+ * none: the tool has ended while the lease was held, and its ttl frees the keys.
+ */
+async function lossOf(lease: Lease): Promise<LeaseLost | undefined> {
+  try {
+    await lease.release();
+  } catch (error) {
+    if (error instanceof LeaseLost && error.code !== "released") return error;
+    if (!(error instanceof InterlockError)) throw error;
+  }
+  return undefined;
+}
+
+const check = "Check before you repeat it.";
+
+/** Whether a result is the text of a call that did not simply return. */
+export function isReport(result: unknown): result is string {
+  if (typeof result !== "string") return false;
+  return result.startsWith("Not done: ") || (result.startsWith("It ") && result.endsWith(check));
+}
+
+function lost(keys: readonly string[], loss: LeaseLost): string {
+  const on = keys.join(", ");
+  return `The lease on ${on} was lost meanwhile (${fact(loss)}): others may have written. ${check}`;
+}
+
+function returned(result: unknown): string {
+  if (result === undefined || result === null) return "It returned nothing.";
+  const text = shown(result);
+  return `It returned: ${text}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+function shown(result: unknown): string {
+  if (typeof result === "string") return result;
+  try {
+    const text = JSON.stringify(result, (_name, value: unknown) =>
+      typeof value === "bigint" ? String(value) : value,
+    );
+    if (text !== undefined) return text;
+  } catch {
+    // it contains itself
+  }
+  return String(result);
+}
+
+/** Returns an error without its advice, which is for a caller that nothing was done for. */
+function fact(error: InterlockError): string {
+  const text = (error instanceof Stale && error.packet?.message) || error.message;
+  return text.replace(/\.+$/, "");
+}
+
+/** Whether an error says that the lease of a call was not granted. */
+function isRefusal(error: unknown): error is InterlockError {
+  return error instanceof Refused || error instanceof WaitTimeout || error instanceof LeaseLost;
+}
+
+/** Whether an error is the caller's cancellation. */
+function isCancelled(error: unknown, outer: Signal | undefined): boolean {
+  return outer !== undefined && outer.aborted && error === outer.reason;
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
+}
+
+function isIterator(result: unknown): boolean {
+  return typeof result === "object" && result !== null && Symbol.asyncIterator in result && "next" in result;
+}
+
+function yields(): TypeError {
+  return new TypeError("a tool that yields would run on after its lease: return a result instead");
 }
 
 /** Fills the arguments of a call in. */

@@ -16,7 +16,9 @@ interface Config {
 /**
  * Wraps a node: it runs under a lease on keys that its state names. The node's signal ends with the
  * lease, and a refusal is thrown, so that a retry policy with `retryOn: (e) => e instanceof Held`
- * waits. An interrupt of the node releases the lease: a resumed node runs again from its start.
+ * waits. The node's own errors are thrown as they are, and a retry repeats what came before them: where
+ * that matters, tell by the key of a Held whether it refuses the node's lease or one that the node asked
+ * for. An interrupt of the node releases the lease: a resumed node runs again from its start.
  */
 export function leasedNode<S, C extends Config, R>(
   client: Client,

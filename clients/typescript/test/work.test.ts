@@ -271,7 +271,9 @@ test("a guarded tool runs under a lease, and a refusal is a text for the model",
   assert.deepEqual(await refund({ customer_id: 7, cents: 5 }), { refunded: 5, key: "customer:7" });
   const holder = await b.lease("customer:7");
   const text = await refund({ customer_id: 7, cents: 5 });
-  assert.ok(typeof text === "string" && /^customer:7 is held by support-2 .*Next step: /.test(text));
+  assert.ok(
+    typeof text === "string" && /^Not done: customer:7 is held by support-2 .*Next step: /.test(text),
+  );
   await holder.release();
   await assert.rejects(refund({ customer_id: "", cents: 5 } as never), /needs the argument customer_id/);
   const yields = async function* () {

@@ -1,7 +1,7 @@
 /** The scenes that each framework plays with a fake model: its part calls one tool, or one node. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { Client } from "@interlockdev/client";
+import { Client, OutcomeUnknown } from "@interlockdev/client";
 
 /** Runs an agent whose model calls the tool refund once, for an account. It returns what the model reads. */
 export type Play = (
@@ -33,7 +33,7 @@ export function scenes(framework: string, play: Play): void {
   test(`${framework}: the model reads why a held key is refused`, async () => {
     const holder = await client("holder").lease(`account:${key("held")}`, { purpose: "late fee" });
     const said = await play(client("one"), key("held"), () => assert.fail("the tool runs without a lease"));
-    assert.match(said, /is held by \w+-?\w*-holder \(live, \\?"late fee\\?"\).*Next step: /);
+    assert.match(said, /Not done: account:\S+ is held by \w+-?\w*-holder \(live, \\?"late fee\\?"\).*Next step: /);
     await holder.release();
   });
 
@@ -42,6 +42,27 @@ export function scenes(framework: string, play: Play): void {
     const said = await play(client("one"), key("raises"), broken).catch(String);
     assert.match(said, /the bank is down/);
     assert.deepEqual(await holders("raises"), []);
+  });
+
+  test(`${framework}: the model reads the result of a tool whose lease was lost meanwhile`, async () => {
+    const operator = client("operator");
+    const said = await play(client("one"), key("lost"), async () => {
+      const [holder] = await holders("lost");
+      assert.ok(holder);
+      const body = { key: `account:${key("lost")}`, fence: holder.fence, reason: "it was silent" };
+      await operator.request("revokeLease", { body });
+      return "refunded";
+    });
+    assert.match(said, /It returned: refunded\. The lease on account:\S+ was lost meanwhile \(.*\): others may/);
+    assert.match(said, /Check before you repeat it\./);
+    assert.doesNotMatch(said, /Not done|acquire again/);
+  });
+
+  test(`${framework}: the model reads that a tool may have been done in part`, async () => {
+    const unknown = new OutcomeUnknown({ code: "outcome_unknown", message: "no answer came" });
+    const said = await play(client("one"), key("part"), () => Promise.reject(unknown));
+    assert.match(said, /It may have been done in part: no answer came\. Check before you repeat it\./);
+    assert.deepEqual(await holders("part"), []);
   });
 
   test(`${framework}: an agent that is cancelled in its tool releases its lease`, async () => {
