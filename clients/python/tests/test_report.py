@@ -293,6 +293,26 @@ def test_a_nested_lease_that_is_refused(shell: Shell, other: Client) -> None:
     assert shell.says(text, f'It may have been done in part: {ledger} is held by other (live, "audit")*.')
 
 
+def test_a_guarded_function_that_a_tool_calls(interlock_client: Client, other: Client, key: str) -> None:
+    """It returns that it was not done, and the tool returns that. But the tool has acted before."""
+
+    @guarded("ledger:{name}", client=interlock_client, wait=0)
+    def credit(name: str) -> str:
+        return "credited 3"
+
+    @guarded("account:{name}", client=interlock_client, wait=0)
+    def transfer(name: str) -> str:
+        return credit(name)
+
+    both = guarded("audit:{name}", client=interlock_client, wait=0)(credit)
+    assert transfer(key) == both(key) == "credited 3"
+    with other.lease(f"ledger:{key}"):
+        text = transfer(key)
+        assert text.startswith(f"It may have been done in part: ledger:{key} is held by other")
+        assert text.endswith(". Check before you repeat it.")
+        assert both(key).startswith(f"Not done: ledger:{key} is held by other")  # nothing else was called
+
+
 def test_a_cancellation_by_the_loss(interlock_server: LocalServer, key: str) -> None:
     """It is the reason why the tool ended, whatever the tool makes of it. Another cancellation is raised on."""
 

@@ -5,7 +5,7 @@
  */
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { guarded, isReport } from "./guarded.js";
+import { guarded, isGuarded, isReport, markGuarded, type Tool } from "./guarded.js";
 import type { Lease } from "./lease.js";
 
 /** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
@@ -60,16 +60,15 @@ export function guardTool<T extends object>(
   if (typeof execute !== "function") {
     throw new TypeError("a tool without execute runs elsewhere, and cannot be guarded here");
   }
-  const guardedExecute = (input: object, call: { abortSignal?: AbortSignal }) =>
-    guarded<object, unknown>(
-      client,
-      keys as string | ((input: object) => What),
-      (args, lease, signal) => {
-        leases.set(signal, lease);
-        return last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never));
-      },
-      options,
-    )(input, call);
+  const run = (args: object, lease: Lease, signal: AbortSignal, call: object) => {
+    leases.set(signal, lease);
+    return last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never));
+  };
+  const guardedExecute = (input: object, call: { abortSignal?: AbortSignal }) => {
+    const one: Tool<object, unknown> = (args, lease, signal) => run(args, lease, signal, call);
+    if (isGuarded(execute)) markGuarded(one);
+    return guarded(client, keys as string | ((input: object) => What), one, options)(input, call);
+  };
   if (typeof toModelOutput !== "function") return { ...tool, execute: guardedExecute };
   return {
     ...tool,

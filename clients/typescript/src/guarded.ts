@@ -28,7 +28,7 @@ export function guarded<A extends object, R>(
   call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
 ) => Promise<R | string> {
   if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) throw yields();
-  return async (args, call) => {
+  const calls: ReturnType<typeof guarded<A, R>> = async (args, call) => {
     const outer = call?.abortSignal ?? call?.signal ?? options.signal;
     const what = typeof keys === "function" ? keys(args) : fill(keys, args);
     let lease: Lease;
@@ -36,10 +36,48 @@ export function guarded<A extends object, R>(
       lease = await client.lease(what, outer ? { ...options, signal: outer } : options);
     } catch (error) {
       if (isCancelled(error, outer) || !isRefusal(error)) throw error;
-      return `Not done: ${error}`;
+      return refused(error);
     }
-    return run(lease, outer, (signal) => tool(args, lease, signal));
+    return run(lease, outer, async (signal) => {
+      const result = await tool(args, lease, signal);
+      if (!isGuarded(tool)) passOn(result);
+      return result;
+    });
   };
+  markGuarded(calls);
+  return calls;
+}
+
+const guards = new WeakSet<object>();
+
+/** Notes that a function is a guarded one, and does nothing else. */
+export function markGuarded(tool: object): void {
+  guards.add(tool);
+}
+
+/** Whether a function is a guarded one, and does nothing else. */
+export function isGuarded(tool: object): boolean {
+  return guards.has(tool);
+}
+
+/** The last texts that say that a tool was not done, with their errors. */
+const refusals = new Map<string, InterlockError>();
+
+function refused(error: InterlockError): string {
+  const text = `Not done: ${error}`;
+  refusals.set(text, error);
+  const [oldest] = refusals.keys();
+  if (refusals.size > 1000 && oldest !== undefined) refusals.delete(oldest);
+  return text;
+}
+
+/**
+ * Throws what the text of another guarded function stands for, if a tool that calls it has returned that
+ * text: the tool itself may have acted before that call.
+ */
+function passOn(result: unknown): void {
+  const error = typeof result === "string" ? refusals.get(result) : undefined;
+  if (error) throw error;
 }
 
 /** Runs a tool under its lease, releases it, and tells a model what is known if the tool did not simply return. */

@@ -198,6 +198,21 @@ test("a nested lease that is refused does not undo what came before it", async (
   assert.match(String(text), says);
 });
 
+test("a tool that returns the refusal of another guarded function may have acted before", async () => {
+  const credit = guarded(a, "ledger:{id}", () => "credited 3", { waitMs: 0 });
+  const transfer = guarded(a, "account:{id}", (args: { id: number }) => credit(args), { waitMs: 0 });
+  const both = guarded(a, "audit:{id}", credit, { waitMs: 0 });
+  const { tools } = guardTools(a, { tools: { execute: credit } }, { tools: "audit:{id}" }, { waitMs: 0 });
+  assert.equal(await transfer({ id: 2 }), "credited 3");
+  await using _ = await b.lease("ledger:2");
+  const inPart =
+    /^It may have been done in part: ledger:2 is held by other.*\. Check before you repeat it\.$/;
+  assert.match(await transfer({ id: 2 }), inPart);
+  // Nothing else was called.
+  assert.match(await both({ id: 2 }), /^Not done: ledger:2 is held by other/);
+  assert.match(await tools.execute({ id: 2 }), /^Not done: ledger:2 is held by other/);
+});
+
 test("a release without an answer changes nothing of a result, nor of an error", async () => {
   const unknown = () => Promise.reject(new OutcomeUnknown(made("outcome_unknown")));
   const silent = (lease: Lease) => Object.defineProperty(lease, "release", { value: unknown });

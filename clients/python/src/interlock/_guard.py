@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextvars
 import functools
 import inspect
@@ -195,18 +196,42 @@ async def awaited_call(
     return call.result
 
 
+#: The last texts that say that a tool was not done, with the codes and messages of their errors.
+_refused: collections.deque[tuple[str, str, str]] = collections.deque(maxlen=1000)
+
+
+def _text(report: ToolReport) -> str:
+    text = str(report)
+    if not report.begun:
+        _refused.append((text, report.error.code, report.error.message))
+    return text
+
+
+def _pass_on(result: Any) -> None:
+    """Raises what the text of another guarded function stands for, if a tool that calls it has returned that text.
+
+    The tool itself may have acted before that call.
+    """
+    if isinstance(result, str):
+        for text, code, message in tuple(_refused):
+            if text == result:
+                raise InterlockError(code, message)
+
+
 def _runs_on(function: Callable[..., Any], how: str) -> TypeError:
     name = function.__qualname__
     return TypeError(f"{name} {how}, and would run on after its lease: return a result instead")
 
 
 def _ended(function: Callable[..., Any], result: Any) -> Any:
-    """Returns a result, unless it is something that has yet to run."""
+    """Returns a result, unless it is something that has yet to run, or stands for a refusal on the way."""
     if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         close = getattr(result, "close", None)
         if close is not None:
             close()
         raise _runs_on(function, f"returns a {type(result).__name__}")
+    if not getattr(function, "_interlock_guarded", False):  # else nothing else has run
+        _pass_on(result)
     return result
 
 
@@ -245,7 +270,7 @@ def client_for(given: Any, asynchronous: bool, what: str) -> Any:
 
 
 def guarded(
-    *keys: str, client: Any = None, refuse: Callable[[ToolReport], Any] | None = str, **options: Any
+    *keys: str, client: Any = None, refuse: Callable[[ToolReport], Any] | None = _text, **options: Any
 ) -> Callable[[F], F]:
     """Lets a tool run only while it holds a lease.
 
@@ -295,6 +320,7 @@ def guarded(
 
                 return await awaited_call(lambda: lease_for(args, kwargs), body, tell)
 
+            waiting._interlock_guarded = True  # type: ignore[attr-defined]
             return cast(F, waiting)
 
         @functools.wraps(function)
@@ -303,6 +329,7 @@ def guarded(
                 lambda: lease_for(args, kwargs), lambda: _ended(function, function(*args, **kwargs)), tell
             )
 
+        blocking._interlock_guarded = True  # type: ignore[attr-defined]
         return cast(F, blocking)
 
     return decorate
