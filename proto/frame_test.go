@@ -42,7 +42,9 @@ func random(r *rand.Rand, v reflect.Value) {
 	case reflect.Pointer:
 		if r.IntN(2) == 0 {
 			v.Set(reflect.New(v.Type().Elem()))
-			random(r, v.Elem())
+			if v.Elem().Kind() == reflect.Struct || r.IntN(4) > 0 { // a number that is 0 is not one that is missing
+				random(r, v.Elem())
+			}
 		}
 	case reflect.String:
 		v.SetString(string(bytes.Repeat([]byte("é"), []int{0, 1, 5, 63, 64, 200, 9000}[r.IntN(7)])))

@@ -244,7 +244,7 @@ func TestForwardOnce(t *testing.T) {
 	a := members[1].call(t, "GET", "/v1/keys/account:1", ns, "", "Interlock-Hops", "1")
 	if a.status != 503 || a.body["code"] != "not_owner" ||
 		a.body["active"].(map[string]any)["http"] != members[0].http {
-		t.Errorf("a second hop: %+v", a)
+		t.Fatalf("a second hop: %+v", a)
 	}
 	members[0].lost.Store(true) // each believes that the other one owns the shard
 	members[0].others[0].Store(members[1])
@@ -361,6 +361,9 @@ func TestRelayOnce(t *testing.T) {
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); !ok || refusal.Code != interlock.CodeNotOwner {
 		t.Errorf("a stream over two relays: %v", err)
+	}
+	if n := len(members[1].sessions.came); n != 1 {
+		t.Errorf("%d streams came to the first server, want that of the client", n)
 	}
 }
 
