@@ -139,6 +139,20 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
+// A disk that is put back to an earlier state under the living owner has the old timeline. The barrier counts entries.
+func TestLostEntries(t *testing.T) {
+	url := postgrestest.Start(t, durable...).URL(t)
+	j := remotetest.Own(t, connect(t, place(t, url)))
+	remotetest.Add(t, j, "kept")
+	before := j.Tail()
+	remotetest.Add(t, j, "lost")
+	postgrestest.Execute(t, url, fmt.Sprintf("DELETE FROM interlock_log WHERE last > %d", before))
+	postgrestest.Execute(t, url, fmt.Sprintf("UPDATE interlock_head SET tail = %d", before))
+	if err := j.Barrier(t.Context()); !errors.Is(err, journal.ErrLost) {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // Without a living owner it is the server's new timeline that makes fences jump.
 func TestPromotedWithoutOwner(t *testing.T) {
 	primary := postgrestest.Start(t, durable...)

@@ -76,9 +76,8 @@ var finders = []finder{
 	{
 		name: "pgjournal", folder: "journal/pgjournal",
 		args: suite(
-			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestPromotedWithoutOwner|TestLostTakeover|" +
-				"TestSynchronousStandby|" +
-				"TestCommittedLocally)$",
+			"-test.run=^(TestConformance|TestUnsafeServer|TestLostTail|TestLostEntries|TestPromotedWithoutOwner|" +
+				"TestLostTakeover|TestSynchronousStandby|TestCommittedLocally)$",
 		),
 	},
 	{name: "oncejournal", folder: "journal/oncejournal", args: suite()},
