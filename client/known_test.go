@@ -10,7 +10,7 @@ import (
 	"github.com/interlockdev/interlock/proto"
 )
 
-// A heartbeat tells which leases the client knows of, and lists them if the server asks: also one whose release is on
+// A heartbeat tells which leases the client knows of, and lists them if the server asks: also one with a release on
 // its way.
 func TestHeartbeatTellsKnownLeases(t *testing.T) { synctest.Test(t, heartbeatTellsKnownLeases) }
 

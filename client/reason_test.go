@@ -38,20 +38,22 @@ func held(t *testing.T) (s *script, c *client.Client, lease *client.Lease, grant
 // A request under a lease that runs out meanwhile, and that the client releases, is refused because of that. The
 // error is why the lease was lost, and not what the client did after that.
 func TestRefusalAfterALossTellsTheLoss(t *testing.T) {
-	ctx := context.Background()
-	renew := func(l *client.Lease) error { return l.Renew(ctx, client.Renewal{}) }
-	convert := func(l *client.Lease) error { return l.Convert(ctx, client.Conversion{Claims: on("k")}) }
-	park := func(l *client.Lease) error { return l.Park(ctx, client.ParkRequest{}) }
-	commit := func(l *client.Lease) error {
+	type call = func(context.Context, *client.Lease) error
+	renew := func(ctx context.Context, l *client.Lease) error { return l.Renew(ctx, client.Renewal{}) }
+	convert := func(ctx context.Context, l *client.Lease) error {
+		return l.Convert(ctx, client.Conversion{Claims: on("k")})
+	}
+	park := func(ctx context.Context, l *client.Lease) error { return l.Park(ctx, client.ParkRequest{}) }
+	commit := func(ctx context.Context, l *client.Lease) error {
 		_, err := l.Commit(ctx, client.Commit{})
 		return err
 	}
-	arrive := func(l *client.Lease) error { return l.Arrive(ctx, client.Arrival{}) }
+	arrive := func(ctx context.Context, l *client.Lease) error { return l.Arrive(ctx, client.Arrival{}) }
 	released := proto.Reply{Outcome: proto.Refused, Code: interlock.CodeReleased, Message: "released by its holder"}
 	for _, c := range []struct {
 		name  string
 		kind  proto.OpKind
-		do    func(*client.Lease) error
+		do    call
 		reply proto.Reply
 	}{
 		{"renew", proto.OpRenew, renew, released},
@@ -77,8 +79,10 @@ func TestRefusalAfterALossTellsTheLoss(t *testing.T) {
 					s.say(reply)
 					s.answer(s.next(proto.OpClose))
 				}()
-				if err := c.do(lease); !isCode(err, interlock.CodeExpired) {
-					t.Errorf("%v", err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := c.do(ctx, lease); !isCode(err, interlock.CodeExpired) {
+					t.Fatalf("%v", err)
 				}
 				if err := lease.Release(ctx, client.Outcome{}); !isCode(err, interlock.CodeExpired) {
 					t.Errorf("its release: %v", err)

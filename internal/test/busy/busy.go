@@ -6,6 +6,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -14,9 +15,16 @@ import (
 // most is the limit of one wait. It is longer than any event takes on a loaded machine.
 const most = 5 * time.Minute
 
-// Patience returns how long a test waits for an event before it fails and names the event: minutes. It is at most half
-// of -test.timeout, so that the test fails by itself before its program is ended.
+// Variable sets the patience of a test program that is expected to fail, such as a finder of mistakes.
+const Variable = "INTERLOCK_TEST_PATIENCE"
+
+// Patience returns how long a test waits for an event before it fails and names the event: minutes, or what [Variable]
+// sets. It is at most half of -test.timeout, so that the test fails by itself before its program is ended.
 func Patience() time.Duration {
+	most := most
+	if set, err := time.ParseDuration(os.Getenv(Variable)); err == nil {
+		most = set
+	}
 	if f := flag.Lookup("test.timeout"); f != nil {
 		if all, ok := f.Value.(flag.Getter).Get().(time.Duration); ok && all > 0 {
 			return min(most, all/2)
