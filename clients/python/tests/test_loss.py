@@ -177,9 +177,6 @@ NAMED: Mapping[str, Callable[[Operations, Grant], Steps[Any]]] = {
     "park": lambda operations, grant: operations.park(grant),
     "commit": lambda operations, grant: operations.commit([], leases=[grant]),
     "claim_effect": lambda operations, grant: operations.claim_effect("t", "x", lease=grant),
-    "ack": lambda operations, grant: operations.ack(grant),
-    "nack": lambda operations, grant: operations.nack(grant, "broken"),
-    "ask_person": lambda operations, grant: operations.ask_person(grant, "may I?"),
 }
 
 
@@ -243,17 +240,6 @@ def test_repeated_release_is_no_loss() -> None:
     grant = hold(rules)
     drive(rules.release(grant), [lambda: RELEASED])
     assert not rules.jobs and grant.loss is not None and grant.loss.code == "released"
-
-
-def test_an_attempt_that_is_lost_is_not_given_back() -> None:
-    rules = opened()
-    grant = hold(rules)
-    run_out(rules, grant)
-    rules.jobs.clear()
-    rules.later(lambda: Operations(rules, lambda: "f").nack(grant, "the worker was cancelled"))
-    job = rules.jobs.popleft()
-    drive(rules._work(job), [])
-    assert not rules.jobs
 
 
 def shell() -> Callable[[Any], Any]:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
+import logging
 import ssl
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from ._errors import LeaseLost, OutcomeUnknown
+from ._effect import EffectClaim
+from ._errors import Closed, ForkedError, InterlockError, LeaseLost
 from ._grant import Grant
 from ._guard import enter, leave
 from ._handle import Handle
 from ._ops import Operations
-from ._sync import EffectClaim, Outcome, caller_of
+from ._sync import caller_of
 from ._tasks import Engine, task_flow
-from ._types import Committed, ReadRequest, Task, WriteRequest, Written
+from ._types import Committed, ReadRequest, WriteRequest, Written
 from ._wire import Steps
+from ._work import Attempt, Policy, Puller, Report, check_worker, ends_worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+logger = logging.getLogger("interlock")
 
 
 def _awaiting(
@@ -122,41 +128,71 @@ class AsyncClient:
 
         If claim.done is set, it was done before, and claim.result is its result. Else the body performs it and calls
         claim.complete(result). A body that raises an error leaves an unknown outcome, unless it calls claim.cancel().
+
+        The claim is that of this block: any other one, also of the same task, waits for its outcome, and then gets
+        EffectTaken. The report at the end of the block raises no error: without an answer it goes on in the background.
         """
         grant = lease._grant if lease is not None else None
         claim = EffectClaim(await self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant)))
+        if claim.done:
+            yield claim
+            return
+        self._operations.enter_effect(claim)
         try:
             yield claim
-        except BaseException as error:
-            if not claim.done:
-                outcome: Outcome = claim.outcome or "unknown"
-                reason = claim.reason or f"{type(error).__name__}: {error}"[:512]
-                core, operations = self._engine.core, self._operations
-                core.later(functools.partial(operations.settle_effect, claim.id, outcome, claim.result, reason))
+        except Exception as error:
+            await self._settle(claim, error)
             raise
-        if not claim.done:
-            await self.settle_effect(claim.id, claim.outcome or "done", claim.result, claim.reason)
+        except BaseException as error:  # a cancellation: nothing is awaited any more
+            self._engine.core.later(self._operations.leave_effect(claim, error), report=True)
+            raise
+        await self._settle(claim, None)
+
+    async def _settle(self, claim: EffectClaim, error: BaseException | None) -> None:
+        """Reports how the block of a claim has ended."""
+        steps = self._operations.leave_effect(claim, error)
+        try:
+            await self._engine.run(self._engine.core.report(steps, "the outcome of an effect"))
+        except InterlockError as failure:
+            logger.info("the outcome of an effect is reported later: %s", failure)
 
     async def work(
-        self, queue: str, handle: Callable[[AsyncJob], Awaitable[Any]], *, wait: float = 20.0, once: bool = False
+        self,
+        queue: str,
+        handle: Callable[[AsyncJob], Awaitable[Any]],
+        *,
+        wait: float = 20.0,
+        once: bool = False,
+        unstorable: Policy = "done",
     ) -> None:
-        """Works on the tasks of a queue, one at a time, until it is cancelled; once: until no task came.
+        """Works on the tasks of a queue, one at a time, until it is cancelled or the client is closed.
 
         The result of handle is the task's; an error is another attempt. More of these calls work on more tasks.
+        A server that is away does not end it; with once it ends when no task came, or no server answers. A result that
+        cannot be stored does not have the work repeated: the task is done, with {"interlock": "result not stored",
+        "reason": ...} as its result, or with unstorable="dead" it is dead.
         """
-        while True:
-            taken = await self._engine.run(self._operations.pull(queue, 1, wait))
-            for assignment, grant in taken:
-                await AsyncJob(self, assignment, grant)._handle(handle)
-            if once and not taken:
-                return
+        check_worker(handle, unstorable, True)
+        puller = Puller(self._operations, queue, wait, once)
+        try:
+            while True:
+                taken = await self._engine.run(puller.take())
+                if taken is None:
+                    return
+                for assignment, grant in taken:
+                    await AsyncJob(self, assignment, grant)._handle(handle, unstorable)
+                if once and not taken:
+                    return
+        finally:
+            puller.leave()
 
     def watch(
         self, key: str | None = None, prefix: str | None = None, values: bool = True, start: str | None = None
     ) -> AsyncGenerator[Written, None]:
         """Follows the writes to a key, or below a prefix, from now on or from an index of the journal.
 
-        It goes on after a broken connection, and reports each write once.
+        It goes on after a broken connection, however long the server is away, and reports each write once. It ends when
+        the client is closed.
         """
         return self._engine.follow(self._operations.watch(key, prefix, values, start))
 
@@ -305,56 +341,73 @@ def _cancelling(task: asyncio.Task[Any] | None) -> int:
     return int(count()) if count is not None else 0
 
 
-class AsyncJob:
+class AsyncJob(Attempt):
     """One attempt at a task, with the lease on its claims."""
 
     def __init__(self, client: AsyncClient, assignment: Any, grant: Grant) -> None:
+        super().__init__(client._operations, assignment, grant)
         self._client = client
-        self.task: Task = assignment["task"]
         self.lease: AsyncLease = AsyncLease(client, grant)
-        #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
-        self.writes: list[WriteRequest] = []
-        self.reads: list[ReadRequest] = []
-        self.tasks: list[dict[str, Any]] = []
-        self.note: str | None = None
-        self._settled = False
-
-    @property
-    def payload(self) -> Any:
-        """What was submitted. It is another agent's text."""
-        return self.task.get("payload")
 
     async def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
-        """Reports that the attempt has failed: there is another one after a pause, unless it is dead."""
-        self._settled = True
-        await self._client._engine.run(self._client._operations.nack(self.lease._grant, reason, delay, dead))
+        """Reports that the attempt has failed: there is another one after a pause, unless it is dead.
+
+        The error is LeaseLost if the attempt had ended before.
+        """
+        await self._client._engine.run(self._fail(reason, delay, dead))
 
     async def ask(self, question: str, limit: float | None = None) -> None:
         """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
-        self._settled = True
-        await self._client._engine.run(self._client._operations.ask_person(self.lease._grant, question, limit))
+        await self._client._engine.run(self._ask(question, limit))
 
-    async def _handle(self, handle: Callable[[AsyncJob], Awaitable[Any]]) -> None:
-        enter(self.lease)
-        operations, grant = self._client._operations, self.lease._grant
+    async def _handle(self, handle: Callable[[AsyncJob], Any], unstorable: Policy) -> None:
+        """Handles the task in a task of asyncio: so its own cancellations differ from those of the worker."""
+        report: Report | None = None
+        handling = asyncio.create_task(self._call(handle))
         try:
-            result = await handle(self)
-            if not self._settled:
-                steps = operations.ack(grant, result, self.writes, self.reads, self.tasks, self.note)
-                await self._client._engine.run(steps)
-        except LeaseLost:
-            pass  # the server has ended the attempt: another one follows
-        except asyncio.CancelledError:
-            self._client._engine.core.later(functools.partial(operations.nack, grant, "the worker was cancelled", 0.0))
-            raise
-        except OutcomeUnknown:
-            raise
-        except Exception as error:
-            if not self._settled:
-                with suppress(LeaseLost):
-                    await self.fail(f"{type(error).__name__}: {error}"[:512])
+            cancelled = await _ended(handling)
+            error = asyncio.CancelledError() if handling.cancelled() else handling.exception()
+            if error is None:
+                report = self._returned(handling.result(), unstorable)
+            elif cancelled is not None and handling.cancelled():
+                report = self._nack("the worker was cancelled", 0.0)
+            else:
+                report = self._raised(error)
+            if cancelled is not None:
+                raise cancelled
+            if error is not None and ends_worker(error):
+                raise error
+            await self._tell(report)
         finally:
-            leave(self.lease)
+            handling.cancel()
+            self._leave(report)
+
+    async def _call(self, handle: Callable[[AsyncJob], Any]) -> Any:
+        enter(self.lease)
+        result = handle(self)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _tell(self, report: Report) -> None:
+        try:
+            await self._client._engine.run(self._end(report))
+        except ForkedError:
+            raise
+        except Closed:
+            pass
+        except Exception:  # the next task is none the worse for it
+            logger.exception("the end of the attempt at task %s was not reported", self.task["id"])
+
+
+async def _ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
+    """Waits for the end of a task. A cancellation meanwhile is passed on to it, and returned."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+            task.cancel()
+    return cancelled
 
 
 __all__ = ["AsyncClient", "AsyncJob", "AsyncLease", "AsyncLeaseContext"]

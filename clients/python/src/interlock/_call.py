@@ -39,6 +39,14 @@ REPEATABLE = frozenset({"heartbeatSession", "deleteSession", "checkFence", "sign
 UNDECIDED = frozenset({"quota_exceeded", "outcome_unknown"})
 
 
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Returns a body as JSON. Its bytes are those that the limits of the server count."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: the refusal names its field
+        return json.dumps(body, separators=(",", ":")).encode()
+
+
 def decided(error: Refused) -> bool:
     """Reports whether a refusal is the last word: else the same request can still be carried out."""
     return error.code not in TRANSIENT and error.code not in UNDECIDED
@@ -113,7 +121,7 @@ class Caller:
         if isinstance(body, bytes):
             data = body
         elif body is not None:
-            data = json.dumps(without_none(body), separators=(",", ":")).encode()
+            data = encode(without_none(body))
             all_headers["Content-Type"] = "application/json"
         if op.keyed:
             all_headers["Idempotency-Key"] = key or new_key()

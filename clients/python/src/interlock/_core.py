@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ._api import TRANSIENT
+from ._api import MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
 from ._call import LEAST_ANSWER, Caller, decided
 from ._clock import now
 from ._errors import (
@@ -26,8 +26,9 @@ from ._errors import (
     WaitTimeout,
 )
 from ._grant import Grant
+from ._report import clip
 from ._types import Problem, Ticket
-from ._wire import Idle, LockSession, Reply, Send, Steps, ms, new_key, without_none
+from ._wire import Idle, LockSession, Pause, Reply, Send, Steps, ms, new_key, without_none
 
 logger = logging.getLogger("interlock")
 
@@ -39,9 +40,8 @@ FRESH = 0.05
 ATTENTIVE = 2.0
 #: How long the keeper sleeps at most: after a suspension of the machine it has to look at the clock.
 MOST_IDLE = 1.0
-#: How long what is given back in the background is tried for, in seconds.
-GIVE_BACK = 60.0
-
+#: The longest pause of the keeper between two attempts at a report, or at giving something back, in seconds.
+MOST_AFTER = 2.0
 #: How long a lease that was given up is remembered, in seconds: longer than any answer takes.
 REMEMBER = 600.0
 #: How long one attempt to say goodbye may take, in seconds: without an answer the leases run out.
@@ -49,9 +49,9 @@ GOODBYE = 2.0
 
 T = TypeVar("T")
 
-_GONE = frozenset({"unknown_session", "session_ended"})
+GONE = frozenset({"unknown_session", "session_ended"})
 #: The refusals, of a request that names a lease, which say that it has ended.
-_ENDED = _GONE | {"expired", "taken", "revoked", "preempted", "in_grace", "released", "unknown_lease"}
+ENDED = GONE | {"expired", "taken", "revoked", "preempted", "in_grace", "released", "unknown_lease"}
 _ANEW = frozenset({"offer_lapsed", "unknown_ticket"})
 
 
@@ -70,11 +70,13 @@ class Session:
 
 @dataclass
 class Job:
-    """Something that the keeper gives back to the server."""
+    """Something that the keeper gives back to the server, or reports to it, until there is an answer."""
 
     steps: Callable[[], Steps[Any]]
-    until: float
+    #: The end of the session does not settle it, so closing the client tries it once more.
+    report: bool = False
     after: float = 0.0
+    tries: int = 0
 
 
 @dataclass
@@ -190,7 +192,7 @@ class Core:
                 reply = yield from steps(session)
                 return reply, session
             except Refused as error:
-                if error.code not in _GONE or last:
+                if error.code not in GONE or last:
                     raise
                 self.ended(session, error)
         raise AssertionError("unreachable")
@@ -249,7 +251,7 @@ class Core:
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
             lease = reply.parse()["lease"]["id"]
-            undo = None if ask.of_lease else partial(self._release, lease)
+            undo = None if ask.of_lease else partial(self.give_back, lease)
             if lease not in self.leaving and now() - reply.sent > FRESH:
                 # The answer is that of a long wait: count the time from a request that is answered at once.
                 try:
@@ -260,7 +262,7 @@ class Core:
             undo = None
             grant = self.granted(reply, session.id)
             if grant is None:
-                yield from self._release(lease)
+                yield from self.give_back(lease)
             return grant
         except (Refused, Unreachable) as error:
             if not reached or (isinstance(error, Refused) and decided(error)):
@@ -331,10 +333,11 @@ class Core:
             self.wake()
         return grant
 
-    def adopt(self, lease: Any, session: str, sent: float) -> Grant:
+    def adopt(self, lease: Any, session: str, sent: float, attempt: bool = False) -> Grant:
         """Takes note of a lease that came without a request of its own, such as that of a task."""
         with self.mutex:
             grant = Grant(lease, session, sent)
+            grant.attempt = attempt
             over = grant.id in self.leaving
             if not over:
                 self.grants[grant.id] = grant
@@ -375,16 +378,16 @@ class Core:
         try:
             return (yield from steps)
         except Refused as error:
-            if error.code not in _ENDED:
+            if error.code not in ENDED:
                 raise
             if len(grants) == 1:
-                self._end(grants[0], error.code, error.message)
+                self.end(grants[0], error.code, error.message)
             for grant in grants:
                 if grant.loss is not None:
                     raise grant.error() from error
             raise
 
-    def _end(self, grant: Grant, code: str, message: str) -> None:
+    def end(self, grant: Grant, code: str, message: str) -> None:
         """Notes that the server has ended a lease."""
         with self.mutex:
             if self.grants.get(grant.id) is grant:
@@ -418,6 +421,8 @@ class Core:
             return
         key = new_key()
         done = False
+        outcome = None if outcome is None else clip(outcome, MAX_NAME_BYTES)
+        note = None if note is None else clip(note, MAX_NOTE_BYTES)
         try:
             yield from self._free(grant.id, outcome, note, key)
             done = True
@@ -425,7 +430,7 @@ class Core:
             pass
         except Refused as error:
             if decided(error):
-                done = error.code in _ENDED
+                done = error.code in ENDED
                 if error.code == "released":
                     return  # by an earlier attempt at this release
                 if done:
@@ -435,7 +440,7 @@ class Core:
                 raise
         finally:
             if not done:
-                self.later(lambda: self._release(grant.id, outcome, note, key))
+                self.later(lambda: self.give_back(grant.id, outcome, note, key))
 
     def parked(self, grant: Grant) -> None:
         """Notes that a lease is parked, for all handles on it. It may come back."""
@@ -447,7 +452,7 @@ class Core:
 
     def settle(self, grant: Grant) -> None:
         """Notes that the server has ended a lease by an answer, as that to an acknowledgement."""
-        self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} has ended with its task")
+        self.end(grant, "released", f"the lease on {', '.join(grant.keys)} has ended with its task")
 
     def update(self, grant: Grant, reply: Reply) -> None:
         """Takes the present state of a lease from an answer."""
@@ -460,9 +465,10 @@ class Core:
         body = without_none({"outcome": outcome, "note": note})
         return (yield from self.caller.request("releaseLease", path={"id": lease}, body=body, key=key))
 
-    def _release(
+    def give_back(
         self, lease: str, outcome: str | None = None, note: str | None = None, key: str | None = None
     ) -> Steps[None]:
+        """Releases a lease, if it has not ended."""
         try:
             yield from self._free(lease, outcome, note, key)
         except Refused as error:
@@ -489,15 +495,38 @@ class Core:
             if ask.operation == "resumeLease":
                 yield from self._leave("t_" + lease[2:])  # it is parked again
             else:
-                yield from self._release(lease)
+                yield from self.give_back(lease)
 
     # The keeper.
 
-    def later(self, steps: Callable[[], Steps[Any]]) -> None:
-        """Lets the keeper do something."""
+    def later(self, steps: Callable[[], Steps[Any]], report: bool = False) -> None:
+        """Lets the keeper do something, until a server has answered or the client is closed."""
         if not self.closed and not self.forked:
-            self.jobs.append(Job(steps, now() + GIVE_BACK))
+            self.jobs.append(Job(steps, report))
             self.wake()
+
+    def report(self, steps: Callable[[], Steps[Any]], what: str) -> Steps[None]:
+        """Reports an end. If no server answers, or the caller is interrupted, the keeper goes on with it.
+
+        steps may be carried out several times, so their requests have the same keys each time.
+        """
+        done = False
+        try:
+            yield from steps()
+            done = True
+        except (OutcomeUnknown, Unreachable) as error:
+            logger.warning("%s is reported when the server is back: %s", what, error.message)
+        except Refused as error:
+            done = decided(error)
+            if done:
+                raise
+            logger.warning("%s is reported when the server accepts it: %s", what, error.message)
+        except LeaseLost:
+            done = True
+            raise
+        finally:
+            if not done:
+                self.later(steps, report=True)
 
     def keep(self) -> Steps[None]:
         """Keeps the session alive, until the client is closed. It never raises an error."""
@@ -533,7 +562,10 @@ class Core:
         return session is not None and now() >= session.next_beat
 
     def expire(self) -> None:
-        """Ends the leases whose time is up, and gives them back: the session may turn out to live on."""
+        """Ends the leases whose time is up, and gives them back: the session may turn out to live on.
+
+        The lease of an attempt at a task is given back by the attempt's report, which comes in any case.
+        """
         moment = now()
         with self.mutex:
             over = [g for g in self.grants.values() if moment >= g.end]
@@ -549,7 +581,8 @@ class Core:
         for grant in lost:
             grant.tell()
         for grant in over:
-            self.later(partial(self._release, grant.id))
+            if not grant.attempt:
+                self.later(partial(self.give_back, grant.id))
 
     def _bound(self) -> Callable[[], float]:
         """Returns a function for the time that an attempt of the keeper may take: it must see each lease end."""
@@ -558,8 +591,11 @@ class Core:
             first = min([g.end for g in self.grants.values()], default=float("inf"))
         return lambda: min(quarter, max(first - now(), 0.05))
 
-    def _try(self, steps: Steps[T], bound: Callable[[], float] | None = None) -> Steps[T]:
-        """Carries out steps with a bound for each attempt: the keeper's, unless there is another."""
+    def _try(self, steps: Steps[T], bound: Callable[[], float] | None = None, patient: bool = True) -> Steps[T]:
+        """Carries out steps with a bound for each attempt: the keeper's, unless there is another.
+
+        Without patience the error is Unreachable as soon as they would pause: no lease is to wait with them.
+        """
         limit = bound or self._bound()
         value: Any = None
         thrown: Exception | None = None
@@ -570,6 +606,9 @@ class Core:
                 result: T = stop.value
                 return result
             value, thrown = None, None
+            if isinstance(effect, Pause) and not patient:
+                steps.close()
+                raise Unreachable("no server has answered yet")
             if isinstance(effect, Send):
                 effect = replace(effect, timeout=min(effect.timeout, limit()))
             try:
@@ -589,7 +628,7 @@ class Core:
                 )
             )
         except Refused as error:
-            if error.code in _GONE:
+            if error.code in GONE:
                 self.ended(session, error)
                 return
             level = logging.INFO if error.code in TRANSIENT else logging.WARNING
@@ -622,7 +661,7 @@ class Core:
             except Refused as error:
                 if error.problem["status"] not in (404, 410):
                     return
-                self._end(grant, error.code, error.message)
+                self.end(grant, error.code, error.message)
             except InterlockError:
                 return  # the next heartbeat tries again
             else:
@@ -630,7 +669,7 @@ class Core:
                 with self.mutex:
                     grant.take(lease, reply.sent)
                 if lease["state"] in ("grace", "ended"):
-                    self._end(grant, lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
+                    self.end(grant, lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
         session.doubt = False
 
     def _again(self, session: Session) -> None:
@@ -663,17 +702,20 @@ class Core:
         for grant in lost:
             grant.tell()
 
-    def _work(self, job: Job) -> Steps[None]:
+    def _work(self, job: Job, bound: Callable[[], float] | None = None) -> Steps[bool]:
+        """Carries out a job, and reports whether it is settled; else it comes again later."""
         try:
-            yield from self._try(job.steps())
+            yield from self._try(job.steps(), bound, patient=False)
         except InterlockError as error:
-            if isinstance(error, LeaseLost) or (isinstance(error, Refused) and decided(error)):
-                logger.debug("nothing to give back: %s", error)
-            elif now() < job.until:
-                job.after = now() + random.uniform(0.05, 1.0)
+            if not (isinstance(error, LeaseLost) or (isinstance(error, Refused) and decided(error))):
+                job.tries += 1
+                job.after = now() + random.uniform(0.05, min(0.1 * 2 ** min(job.tries, 8), MOST_AFTER))
                 self.jobs.append(job)
-            else:
-                logger.warning("given up after %g s: %s", GIVE_BACK, error)
+                return False
+            logger.debug("nothing to give back: %s", error)
+        except Exception:  # the keeper has leases to keep
+            logger.exception("a report, or what is given back, has failed")
+        return True
 
     # The end.
 
@@ -686,6 +728,7 @@ class Core:
         for grant in held:
             grant.tell()
         self.wake()
+        yield from self._last_reports()
         if session is None:
             return
         try:
@@ -693,6 +736,17 @@ class Core:
             yield from self._try(steps, lambda: GOODBYE)
         except InterlockError as error:
             logger.info("the session was not ended, its leases run out: %s", error)
+
+    def _last_reports(self) -> Steps[None]:
+        """Tries the reports that have got no answer once more, for a moment."""
+        until = now() + GOODBYE
+        for _ in range(len(self.jobs)):
+            job = self.jobs.popleft() if self.jobs else None
+            if job is None or now() >= until:
+                return
+            if job.report and not (yield from self._work(job, lambda: max(until - now(), 0.05))):
+                logger.warning("the client is closed before a server has taken its reports")
+                return
 
 
 def claims_of(

@@ -27,6 +27,8 @@ class Grant:
     def __init__(self, lease: Any, session: str, sent: float) -> None:
         self.session = session
         self.refs = 1
+        #: It is that of an attempt at a task, which ends with the attempt's report.
+        self.attempt = False
         self.loss: LeaseLost | None = None
         self.listeners: list[Callable[[], None]] = []
         self.ended: threading.Event = threading.Event()

@@ -153,12 +153,18 @@ class Connections:
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self.context = context
         self.idle: list[Connection] = []
+        self.waiting: set[Connection] = set()  # for something that may take long
         self.closed = False
 
     async def send(self, send: Send) -> Reply:
         """Carries out a request on an idle connection, or on a new one."""
         conn = self._take(send.server) or await self.connect(send)
-        reply, usable = await conn.exchange(send)
+        if send.poll:
+            self.waiting.add(conn)
+        try:
+            reply, usable = await conn.exchange(send)
+        finally:
+            self.waiting.discard(conn)
         if usable and not self.closed and len(self.idle) < IDLE:
             self.idle.append(conn)
         else:
@@ -194,11 +200,16 @@ class Connections:
         return Connection(server, reader, writer)
 
     def close(self) -> None:
-        """Ends all idle connections."""
+        """Ends all idle connections, and those that wait."""
         self.closed = True
         idle, self.idle = self.idle, []
-        for conn in idle:
+        for conn in [*idle, *self.waiting]:
             conn.abort()
+
+    def drop(self, conn: Connection) -> None:
+        """Ends a connection that waits."""
+        self.waiting.discard(conn)
+        conn.abort()
 
 
 def _discard(opening: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
+from ._api import MAX_PROGRESS_BYTES
+from ._call import decided
 from ._clock import now
-from ._core import LONG_POLL, Ask, Core, Session, claims_of
-from ._errors import Refused
+from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
+from ._effect import EffectClaim, Outcome, report, taken
+from ._errors import LeaseLost, Refused, Unreachable
 from ._grant import Grant
+from ._report import clip
 from ._types import (
     Approval,
     Committed,
@@ -30,7 +34,7 @@ from ._types import (
     WriteRequest,
 )
 from ._watch import WatchEffect, watch
-from ._wire import Reply, Steps, ms, new_key
+from ._wire import Pause, Reply, Steps, ms, new_key
 
 _DAY = 86400.0
 
@@ -41,6 +45,8 @@ class Operations:
     def __init__(self, core: Core, flow: Callable[[], str]) -> None:
         self.core = core
         self.flow = flow
+        #: The actions whose blocks run, and the flows that run them.
+        self.claims: dict[str, str] = {}
 
     # Leases.
 
@@ -193,7 +199,7 @@ class Operations:
 
     def set_progress(self, text: str) -> None:
         """Sets what the next heartbeat reports of this client to the agents that wait for it."""
-        self.core.progress = text
+        self.core.progress = clip(text, MAX_PROGRESS_BYTES)
 
     # Documents.
 
@@ -248,6 +254,7 @@ class Operations:
 
         It goes on after a broken connection, and reports each write once.
         """
+        self.core.usable()
         return watch(self.core.caller, key, prefix, values, start)
 
     # Effects.
@@ -255,44 +262,96 @@ class Operations:
     def claim_effect(
         self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Grant | None = None
     ) -> Steps[Effect]:
-        """Claims an action that must not happen twice. Its state is claimed, or done with the earlier result."""
-        deadline = now() + wait
-        while True:
-            left = max(0.0, min(LONG_POLL, deadline - now()))
-            body = {
-                "tool": tool,
-                "target": target,
-                "arguments": arguments,
-                "flow": self.flow(),
-                "wait_ms": ms(left) or None,
-                "lease": lease.id if lease is not None else None,
-            }
-            try:
-                steps = self.core.within(partial(self._claim, body, new_key(), left))
-                reply, _ = yield from self.core.under([] if lease is None else [lease], steps)
-                return cast(EffectAnswer, reply.parse())["effect"]
-            except Refused as error:
-                if error.code != "effect_claimed" or now() >= deadline:
-                    raise
+        """Claims an action that must not happen twice. Its state is claimed, or done with the earlier result.
 
-    def _claim(self, body: dict[str, Any], key: str, wait: float, session: Session) -> Steps[Reply]:
-        body = {**body, "session": session.id}
-        return (yield from self.core.caller.request("claimEffect", body=body, key=key, wait=wait))
+        The claim is that of this call: any other one, also of the same thread or task, waits for its outcome. If that
+        does not come, or is unknown, the error is EffectTaken.
+        """
+        deadline = now() + wait
+        key = new_key()
+        claim: dict[str, Any] = {
+            "id": "e_" + new_key(),
+            "flow": f"effect-{new_key()}",  # a claim of the same flow would be taken for this one
+            "tool": tool,
+            "target": target,
+            "arguments": arguments,
+            "lease": lease.id if lease is not None else None,
+        }
+        undo: Callable[[], Steps[Any]] | None = None
+
+        def begin(left: float, session: Session) -> Steps[Reply]:
+            nonlocal undo
+            body = {**claim, "session": session.id}
+            undo = partial(self._unclaim, body, key)
+            waiting = {**body, "wait_ms": ms(left) or None}
+            return (yield from self.core.caller.request("claimEffect", body=waiting, key=key, wait=left))
+
+        waits = self.flow() not in [*self.claims.values()]  # else it may be for this flow itself: ask first
+        try:
+            while True:
+                left = max(0.0, min(LONG_POLL, deadline - now())) if waits else 0.0
+                waits = True
+                try:
+                    steps = self.core.within(partial(begin, left))
+                    reply, _ = yield from self.core.under([] if lease is None else [lease], steps)
+                    undo = None
+                    effect = cast(EffectAnswer, reply.parse())["effect"]
+                    if effect["state"] != "claimed" or effect.get("id") == claim["id"]:
+                        return effect
+                    raise taken(effect)
+                except Refused as error:
+                    if decided(error):
+                        undo = None
+                    if error.code != "effect_claimed" or now() >= deadline or self._is_mine(error):
+                        raise
+                    if lease is not None:  # the server does not wait for another claim of the lease
+                        yield Pause(min(1.0, max(0.0, deadline - now())))
+        except (LeaseLost, Unreachable):
+            undo = None
+            raise
+        finally:
+            if undo is not None:
+                self.core.later(undo)
+
+    def _is_mine(self, error: Refused) -> bool:
+        """Reports whether the code that runs now is in the block of the claim: it would wait for itself."""
+        effect = error.problem.get("effect")
+        return effect is not None and self.claims.get(effect["action"]) == self.flow()
+
+    def _unclaim(self, body: Mapping[str, Any], key: str) -> Steps[None]:
+        """Frees a claim whose answer has not arrived: its action was not begun."""
+        reply = yield from self.core.caller.request("claimEffect", body=body, key=key)
+        effect = cast(EffectAnswer, reply.parse())["effect"]
+        if effect["state"] == "claimed" and effect.get("id") == body["id"]:
+            yield from report(self.core.caller, body["id"], "cancelled", None, "its caller left before it was begun")()
 
     def settle_effect(
-        self,
-        effect: str,
-        outcome: Literal["done", "cancelled", "unknown"],
-        result: Any = None,
-        reason: str | None = None,
+        self, effect: str, outcome: Outcome, result: Any = None, reason: str | None = None
     ) -> Steps[Effect]:
-        """Reports the outcome of an effect that was claimed, by its id."""
-        if outcome == "done":
-            reply = yield from self.core.caller.request("completeEffect", path={"id": effect}, body={"result": result})
-        else:
-            operation = "cancelEffect" if outcome == "cancelled" else "markEffectUnknown"
-            reply = yield from self.core.caller.request(operation, path={"id": effect}, body={"reason": reason})
-        return cast(EffectAnswer, reply.parse())["effect"]
+        """Reports the outcome of an effect that was claimed, by its id.
+
+        A result that cannot be stored is replaced by {"interlock": "result not stored", "reason": ...}.
+        """
+        return (yield from report(self.core.caller, effect, outcome, result, reason)())
+
+    def enter_effect(self, claim: EffectClaim) -> None:
+        """Notes that the block of a claim begins."""
+        self.claims[claim.effect["action"]] = self.flow()
+
+    def leave_effect(self, claim: EffectClaim, error: BaseException | None) -> Callable[[], Steps[None]]:
+        """Notes the end of the block, and returns the steps that report it. They raise no error of the report."""
+        self.claims.pop(claim.effect["action"], None)
+        steps = claim._report(self.core.caller, error)
+
+        def told() -> Steps[None]:
+            try:
+                yield from steps()
+            except Refused as refusal:
+                if not decided(refusal):
+                    raise
+                logger.warning("the outcome of an effect was refused: %s", refusal)
+
+        return told
 
     # Tasks, messages, approvals.
 
@@ -347,62 +406,6 @@ class Operations:
         """Takes back a task that does not run."""
         reply = yield from self.core.caller.request("cancelTask", path={"id": task}, body={"reason": reason})
         return cast(TaskAnswer, reply.parse())["task"]
-
-    def pull(self, queue: str, most: int = 1, wait: float = LONG_POLL) -> Steps[list[tuple[Any, Grant]]]:
-        """Takes tasks out of a queue, each with the lease on its claims."""
-        key = new_key()
-        wait = min(wait, LONG_POLL)
-        reply, session = yield from self.core.within(
-            lambda s: self.core.caller.request(
-                "pullTasks",
-                path={"queue": queue},
-                key=key,
-                wait=wait,
-                body={"session": s.id, "max": most, "wait_ms": ms(wait) or None},
-            )
-        )
-        taken = []
-        for assignment in reply.parse()["tasks"]:
-            grant = self.core.adopt(assignment["lease"], session.id, reply.sent)
-            grant.changed, grant.notes = assignment["changed"], assignment["notes"]
-            grant.documents, grant.as_of = assignment["documents"], assignment["as_of"]
-            taken.append((assignment, grant))
-        return taken
-
-    def ack(
-        self,
-        grant: Grant,
-        result: Any = None,
-        writes: Sequence[WriteRequest] = (),
-        reads: Sequence[ReadRequest] = (),
-        tasks: Sequence[Mapping[str, Any]] = (),
-        note: str | None = None,
-    ) -> Steps[Task]:
-        """Ends a task: its result, its writes and its follow-up tasks take effect together, or not at all."""
-        body = {
-            "result": result,
-            "writes": list(writes) or None,
-            "reads": list(reads) or None,
-            "tasks": list(tasks) or None,
-            "note": note,
-        }
-        reply = yield from self._named(grant, "ackTask", body)
-        self.core.settle(grant)
-        return cast(Task, reply.parse()["task"])
-
-    def nack(self, grant: Grant, reason: str, delay: float | None = None, dead: bool = False) -> Steps[Task]:
-        """Reports that the attempt at a task has failed. There is another one, unless it is dead."""
-        body = {"reason": reason, "delay_ms": ms(delay), "dead": dead or None}
-        reply = yield from self._named(grant, "nackTask", body)
-        self.core.settle(grant)
-        return cast(Task, reply.parse()["task"])
-
-    def ask_person(self, grant: Grant, question: str, limit: float | None = None) -> Steps[Task]:
-        """Ends the attempt at a task with a question. The next attempt has the answer in its approval."""
-        body = {"question": question, "limit_ms": ms(limit)}
-        reply = yield from self._named(grant, "requestApproval", body)
-        self.core.settle(grant)
-        return cast(Task, reply.parse()["task"])
 
     def send(self, key: str, message: Any = None, kind: str | None = None, purpose: str | None = None) -> Steps[Task]:
         """Sends a message to the single writer of a key. task() waits for the reply, as its result."""

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import ssl
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from ._call import Caller
-from ._errors import LeaseLost, OutcomeUnknown
+from ._effect import EffectClaim
+from ._errors import Cancelled, Closed, ForkedError, InterlockError, LeaseLost
 from ._grant import Grant
 from ._guard import enter, leave
 from ._handle import Handle
 from ._ops import Operations
 from ._threads import CancelToken, Engine, thread_flow
-from ._types import Committed, Effect, ReadRequest, Task, WriteRequest, Written
+from ._types import Committed, ReadRequest, WriteRequest, Written
 from ._wire import Steps
+from ._work import Attempt, Policy, Puller, Report, check_worker, ends_worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Outcome = Literal["done", "cancelled", "unknown"]
+logger = logging.getLogger("interlock")
 
 DEFAULT_URL = "http://127.0.0.1:7420"
 
@@ -147,20 +150,30 @@ class Client:
 
         If claim.done is set, it was done before, and claim.result is its result. Else the body performs it and calls
         claim.complete(result). A body that raises an error leaves an unknown outcome, unless it calls claim.cancel().
+
+        The claim is that of this block: any other one, also of the same thread, waits for its outcome, and then gets
+        EffectTaken. The report at the end of the block raises no error: without an answer it goes on in the background.
         """
         grant = lease._grant if lease is not None else None
-        claimed = self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant))
-        claim = EffectClaim(claimed)
+        claim = EffectClaim(self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant)))
+        if claim.done:
+            yield claim
+            return
+        self._operations.enter_effect(claim)
         try:
             yield claim
         except BaseException as error:
-            if not claim.done:
-                outcome: Outcome = claim.outcome or "unknown"
-                reason = claim.reason or f"{type(error).__name__}: {error}"[:512]
-                self.settle_effect(claim.id, outcome, claim.result, reason)
+            self._settle(claim, error)
             raise
-        if not claim.done:
-            self.settle_effect(claim.id, claim.outcome or "done", claim.result, claim.reason)
+        self._settle(claim, None)
+
+    def _settle(self, claim: EffectClaim, error: BaseException | None) -> None:
+        """Reports how the block of a claim has ended."""
+        steps = self._operations.leave_effect(claim, error)
+        try:
+            self._engine.run(self._engine.core.report(steps, "the outcome of an effect"))
+        except InterlockError as failure:  # such as Cancelled
+            logger.info("the outcome of an effect is reported later: %s", failure)
 
     def work(
         self,
@@ -170,24 +183,36 @@ class Client:
         stop: threading.Event | None = None,
         wait: float = 20.0,
         once: bool = False,
+        unstorable: Policy = "done",
     ) -> None:
-        """Works on the tasks of a queue, one at a time, until stop is set; once: until no task came.
+        """Works on the tasks of a queue, one at a time, until stop is set or the client is closed.
 
         The result of handle is the task's; an error is another attempt. More threads that call it work on more tasks.
+        A server that is away does not end it; with once it ends when no task came, or no server answers. A result that
+        cannot be stored does not have the work repeated: the task is done, with {"interlock": "result not stored",
+        "reason": ...} as its result, or with unstorable="dead" it is dead.
         """
-        while stop is None or not stop.is_set():
-            taken = self._engine.run(self._operations.pull(queue, 1, wait))
-            for assignment, grant in taken:
-                Job(self, assignment, grant)._handle(handle)
-            if once and not taken:
-                return
+        check_worker(handle, unstorable, False)
+        puller = Puller(self._operations, queue, wait, once)
+        try:
+            while stop is None or not stop.is_set():
+                taken = self._engine.run(puller.take())
+                if taken is None:
+                    return
+                for assignment, grant in taken:
+                    Job(self, assignment, grant)._handle(handle, unstorable)
+                if once and not taken:
+                    return
+        finally:
+            puller.leave()
 
     def watch(
         self, key: str | None = None, prefix: str | None = None, values: bool = True, start: str | None = None
     ) -> Generator[Written, None, None]:
         """Follows the writes to a key, or below a prefix, from now on or from an index of the journal.
 
-        It goes on after a broken connection, and reports each write once.
+        It goes on after a broken connection, however long the server is away, and reports each write once. It ends when
+        the client is closed.
         """
         return self._engine.follow(self._operations.watch(key, prefix, values, start))
 
@@ -309,76 +334,49 @@ class LeaseContext:
             lease.__exit__(kind, error, at)
 
 
-class EffectClaim:
-    """The claim to an effect, as the body of a with block has it."""
-
-    def __init__(self, effect: Effect) -> None:
-        self.effect = effect
-        self.id: str = effect.get("id", "")
-        #: Whether it was done before: then do nothing.
-        self.done: bool = effect["state"] == "done"
-        self.result: Any = effect.get("result")
-        self.outcome: Outcome | None = None
-        self.reason: str | None = None
-
-    def complete(self, result: Any = None) -> None:
-        """Notes that it was done. The report is sent at the end of the block."""
-        self.outcome, self.result = "done", result
-
-    def cancel(self, reason: str) -> None:
-        """Notes that it certainly was not done, so that the next claimer may do it."""
-        self.outcome, self.reason = "cancelled", reason
-
-
-class Job:
+class Job(Attempt):
     """One attempt at a task, with the lease on its claims."""
 
     def __init__(self, client: Client, assignment: Any, grant: Grant) -> None:
+        super().__init__(client._operations, assignment, grant)
         self._client = client
-        self.task: Task = assignment["task"]
         self.lease: Lease = Lease(client, grant)
-        #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
-        self.writes: list[WriteRequest] = []
-        self.reads: list[ReadRequest] = []
-        self.tasks: list[dict[str, Any]] = []
-        self.note: str | None = None
-        self._settled = False
-
-    @property
-    def payload(self) -> Any:
-        """What was submitted. It is another agent's text."""
-        return self.task.get("payload")
 
     def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
-        """Reports that the attempt has failed: there is another one after a pause, unless it is dead."""
-        self._settled = True
-        self._client._engine.run(self._client._operations.nack(self.lease._grant, reason, delay, dead))
+        """Reports that the attempt has failed: there is another one after a pause, unless it is dead.
+
+        The error is LeaseLost if the attempt had ended before.
+        """
+        self._client._engine.run(self._fail(reason, delay, dead))
 
     def ask(self, question: str, limit: float | None = None) -> None:
         """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
-        self._settled = True
-        self._client._engine.run(self._client._operations.ask_person(self.lease._grant, question, limit))
+        self._client._engine.run(self._ask(question, limit))
 
-    def _handle(self, handle: Callable[[Job], Any]) -> None:
+    def _handle(self, handle: Callable[[Job], Any], unstorable: Policy) -> None:
         enter(self.lease)
         try:
-            result = handle(self)
-            if not self._settled:
-                self._client._engine.run(
-                    self._client._operations.ack(
-                        self.lease._grant, result, self.writes, self.reads, self.tasks, self.note
-                    )
-                )
-        except LeaseLost:
-            pass  # the server has ended the attempt: another one follows
-        except OutcomeUnknown:
-            raise
-        except Exception as error:
-            if not self._settled:
-                with suppress(LeaseLost):
-                    self.fail(f"{type(error).__name__}: {error}"[:512])
+            try:
+                result = handle(self)
+            except BaseException as error:
+                self._tell(self._raised(error))
+                if ends_worker(error):
+                    raise
+            else:
+                self._tell(self._returned(result, unstorable))
         finally:
             leave(self.lease)
+            self._leave()
+
+    def _tell(self, report: Report) -> None:
+        try:
+            self._client._engine.run(self._end(report))
+        except (Cancelled, ForkedError):
+            raise
+        except Closed:
+            pass
+        except Exception:  # the next task is none the worse for it
+            logger.exception("the end of the attempt at task %s was not reported", self.task["id"])
 
 
 __all__ = ["CancelToken", "Client", "EffectClaim", "Job", "Lease", "LeaseContext"]

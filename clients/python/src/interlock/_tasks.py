@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from . import _life
 from ._call import Caller
 from ._core import Core
-from ._errors import ForkedError
+from ._errors import Closed, ForkedError
 from ._http1 import Connection, Connections
 from ._types import Written
 from ._watch import SILENT, Emit, Line, Open, WatchEffect
@@ -77,6 +77,8 @@ class Engine:
             await self.session_lock.acquire()
         elif isinstance(effect, Pause):
             await asyncio.sleep(effect.seconds)
+            if self.connections.closed:
+                raise Closed
         elif isinstance(effect, Idle):
             await self._idle(effect.seconds)
         return None
@@ -96,7 +98,10 @@ class Engine:
         thrown: BaseException | None = None
         try:
             while True:
-                effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                try:
+                    effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                except StopIteration:  # the client is closed
+                    return
                 value, thrown = None, None
                 if isinstance(effect, Emit):
                     yield effect.write
@@ -105,8 +110,9 @@ class Engine:
                     self.core.usable()
                     if isinstance(effect, Open):
                         if stream is not None:
-                            stream.abort()
+                            self.connections.drop(stream)
                         stream = await self.connections.connect(effect.send)
+                        self.connections.waiting.add(stream)
                         value = await stream.open(effect.send)
                     elif isinstance(effect, Line):
                         value = await stream.line(SILENT) if stream is not None else ""
@@ -116,7 +122,7 @@ class Engine:
                     thrown = error
         finally:
             if stream is not None:
-                stream.abort()
+                self.connections.drop(stream)
             steps.close()
 
     async def aclose(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import itertools
 import select
 import socket
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 from . import _life
 from ._call import Caller
 from ._core import Core
-from ._errors import Cancelled, ForkedError
+from ._errors import Cancelled, Closed, ForkedError
 from ._http1 import head
 from ._types import Written
 from ._watch import Emit, Line, Open, WatchEffect
@@ -157,6 +158,7 @@ class Engine:
         self.starting = threading.Lock()
         self.keeper: threading.Thread | None = None
         self.parting = CancelToken()  # it breaks off what the keeper waits for
+        self.ending = CancelToken()  # it breaks off the waits of all threads, when the client is closed
         self.core = Core(caller, session_ttl, self.wake, lambda: self.session_lock.release())
         _life.add(self)
 
@@ -201,10 +203,8 @@ class Engine:
             self.woken.clear()
         elif isinstance(effect, Pause):
             token: CancelToken | None = getattr(_local, "token", None)
-            if token is None:
-                time.sleep(effect.seconds)
-            elif token._event.wait(effect.seconds):
-                raise Cancelled
+            if (token or self.ending)._event.wait(effect.seconds):
+                raise Closed if token is None else Cancelled
         return None
 
     def _send(self, send: Send) -> Reply:
@@ -215,19 +215,21 @@ class Engine:
         usable = False
         try:
             sock = _connected(conn, send)
-            sock.settimeout(send.timeout)
-            if token is not None:
-                token._add(sock)
+            sock.settimeout(send.timeout)  # of sendall as a whole
+            bounded: Any = _Bounded(sock, send.timeout)
+            tokens = [one for one in (token, self.ending if send.poll else None) if one is not None]
+            for one in tokens:
+                one._add(sock)
             try:
                 sock.sendall(head(send) + send.body)  # conn.request would send the body by itself
-                with closing(http.client.HTTPResponse(sock, method=send.method)) as answer:
+                with closing(http.client.HTTPResponse(bounded, method=send.method)) as answer:
                     answer.begin()
                     body = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 raise _broken(send, error) from error
             finally:
-                if token is not None:
-                    token._remove(sock)
+                for one in tokens:
+                    one._remove(sock)
             usable = not answer.will_close
             headers = {name.lower(): value for name, value in answer.getheaders()}
             return Reply(answer.status, headers, body)
@@ -239,12 +241,15 @@ class Engine:
 
     def follow(self, steps: Generator[WatchEffect, object, None]) -> Generator[Written, None, None]:
         """Carries out the steps of a watch, and yields its writes."""
-        stream = _Stream(self.pool)
+        stream = _Stream(self.pool, self.ending)
         value: object = None
         thrown: BaseException | None = None
         try:
             while True:
-                effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                try:
+                    effect = steps.send(value) if thrown is None else steps.throw(thrown)
+                except StopIteration:  # the client is closed
+                    return
                 value, thrown = None, None
                 if isinstance(effect, Emit):
                     yield effect.write
@@ -278,6 +283,7 @@ class Engine:
         self.core.closed = True
         self.woken.set()
         self.parting.cancel()
+        self.ending.cancel()
         keeper = self.keeper
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join(15.0)
@@ -294,20 +300,44 @@ class Engine:
             conn.close()
 
 
+class _Bounded(io.RawIOBase):
+    """Reads an answer that has to be whole in time: the timeout of a socket is that of each read."""
+
+    def __init__(self, sock: socket.socket, seconds: float) -> None:
+        self.sock = sock
+        self.end = time.monotonic() + seconds
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self.sock.settimeout(left)
+        return self.sock.recv_into(buffer)
+
+
 class _Stream:
     """An answer that is read line by line, on a connection of its own."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, ending: CancelToken) -> None:
         self.pool = pool
+        self.ending = ending
         self.conn: http.client.HTTPConnection | None = None
         self.answer: http.client.HTTPResponse | None = None
+        self.sock: socket.socket | None = None
 
     def open(self, send: Send) -> Reply:
         self.close()
         self.conn = conn = self.pool.make(send.server)
         token: CancelToken | None = getattr(_local, "token", None)
-        sock = _connected(conn, send)
+        self.sock = sock = _connected(conn, send)
         sock.settimeout(send.timeout)
+        self.ending._add(sock)
         if token is not None:
             token._add(sock)
         try:
@@ -332,6 +362,8 @@ class _Stream:
     def close(self) -> None:
         answer, self.answer = self.answer, None
         conn, self.conn = self.conn, None
+        if self.sock is not None:
+            self.ending._remove(self.sock)
         if answer is not None:
             answer.close()
         if conn is not None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ._api import OPERATIONS, TRANSIENT
-from ._call import MOST_PAUSE, Caller
-from ._clock import now
-from ._errors import InterlockError, Refused, Unreachable, as_problem, refusal
+from ._api import OPERATIONS
+from ._call import Caller, decided
+from ._errors import Closed, Refused, as_problem, refusal
 from ._types import Written
 from ._wire import Broken, Effect, Failure, NotSent, Pause, Reply, Send, query_of
+
+logger = logging.getLogger("interlock")
 
 #: How long a stream may be silent, in seconds: the server sends a sign of life more often.
 SILENT = 60.0
 
-#: The ends of a stream after which another server, or the same one later, goes on with it.
-RESUMABLE = TRANSIENT | {"too_many_streams"}
+#: The longest pause between two attempts to go on, in seconds.
+MOST_PAUSE = 5.0
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,23 @@ class Place:
 def watch(
     caller: Caller, key: str | None, prefix: str | None, values: bool, start: str | None
 ) -> Generator[WatchEffect, Any, None]:
-    """Follows the writes to a key, or below a prefix, without an end.
+    """Follows the writes to a key, or below a prefix, until the client is closed."""
+    try:
+        yield from _watch(caller, key, prefix, values, start)
+    except Closed:
+        pass
+
+
+def _watch(
+    caller: Caller, key: str | None, prefix: str | None, values: bool, start: str | None
+) -> Generator[WatchEffect, Any, None]:
+    """Follows the writes without an end.
 
     A stream that another server forwards is opened again at the owner of the shard, if that is on the list. Without a
     line in between it goes at most as often to a server that another one named as there are servers.
     """
     place = Place(start)
-    failed_at: float | None = None
-    rounds = 0
+    failures = 0
     follows = 0
 
     def follow(url: str | None) -> bool:
@@ -95,7 +106,8 @@ def watch(
         query = {"key": key, "prefix": prefix, "values": values, "from": place.start}
         headers = {**caller.headers, "Accept": "application/x-ndjson"}
         target = server.base + OPERATIONS["watchState"].path + query_of(query)
-        cause: InterlockError = Unreachable("the stream has ended, and no server goes on with it")
+        cause = "the stream has ended"
+        after = 0.0
         try:
             reply: Reply = yield Open(Send(server, "GET", target, headers, b"", SILENT))
             if reply.status != 200:
@@ -104,7 +116,7 @@ def watch(
                 continue
             while text := (yield Line()):
                 event = _parse(text)
-                failed_at, rounds, follows = None, 0, 0
+                failures, follows = 0, 0
                 if event.get("event") == "end":
                     if event.get("code") == "moving":
                         place.arrive()
@@ -116,21 +128,20 @@ def watch(
                     if place.is_new(write):
                         yield Emit(write)
         except Refused as error:
-            if error.code not in RESUMABLE:
+            if decided(error) and error.code != "too_many_streams":
                 raise
             active = error.problem.get("active")
             if active and follow(active["http"]):
                 continue
-            cause = error
+            cause, after = error.message, min(error.retry_after, MOST_PAUSE)
         except Failure as failure:
-            cause = Unreachable(f"no server answered: {failure}")
+            cause = f"no server answered: {failure}"
         caller.servers.failed(index)
-        moment = now()
-        failed_at = moment if failed_at is None else failed_at
-        if moment - failed_at >= caller.retry_for:
-            raise cause
-        yield Pause(random.uniform(0, min(0.1 * 2 ** min(rounds, 8), MOST_PAUSE)))
-        rounds += 1
+        failures += 1
+        if failures > len(caller.servers.all):
+            level = logging.WARNING if failures == len(caller.servers.all) + 1 else logging.DEBUG
+            logger.log(level, "the watch goes on when the server is back: %s", cause)
+        yield Pause(max(after, random.uniform(0, min(0.1 * 2 ** min(failures - 1, 8), MOST_PAUSE))))
 
 
 def _parse(text: str) -> dict[str, Any]:
