@@ -8,21 +8,35 @@ import datetime
 import decimal
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from test_loss import NOW, drive, hold, opened, run_out
+from test_loss import NOW, drive, granted, hold, opened, run_out
 from test_rules import answer
 
-from interlock import AsyncClient, AsyncJob, Cancelled, CancelToken, Client, EffectTaken, Job, LeaseLost, OutcomeUnknown
+from interlock import (
+    AsyncClient,
+    AsyncJob,
+    Cancelled,
+    CancelToken,
+    Client,
+    EffectTaken,
+    Job,
+    LeaseLost,
+    OutcomeUnknown,
+    Refused,
+)
 from interlock import put as write
 from interlock._call import Caller
+from interlock._core import Session
 from interlock._effect import report
 from interlock._ops import Operations
 from interlock._report import Unstorable, clip, describe, frozen
+from interlock._threads import _Bounded
 from interlock._wire import Broken, Reply, Send
 from interlock._work import Attempt
 from interlock.testing import LocalServer
@@ -174,7 +188,7 @@ def test_a_claim_is_that_of_its_block(interlock_client: Client, key: str) -> Non
     first = interlock_client.claim_effect("mail", key)
     with pytest.raises(EffectTaken):
         interlock_client.claim_effect("mail", key, wait=0)
-    interlock_client.settle_effect(first["id"], "done", float("nan"))
+    interlock_client.settle_effect(first.get("id", ""), "done", float("nan"))
     with interlock_client.effect("mail", key) as again:
         assert again.done and is_mark(again.result)
 
@@ -707,6 +721,20 @@ def test_the_last_resort_releases_the_lease() -> None:
 
 
 @pytestmark_still
+@pytest.mark.parametrize("code", ["no_space", "internal", "shutting_down", "quota_exceeded"])
+def test_a_server_in_need_gets_the_report_later(code: str) -> None:
+    rules = opened()
+    rules.caller.retry_for = 0
+    attempt = attempt_of(rules)
+    report = attempt._returned("ok", "done")
+    drive(attempt._end(report), [lambda: answer(503, code=code, detail="x")])
+    assert len(rules.jobs) == 1
+    drive(rules._work(rules.jobs.popleft()), [lambda: answer(503, code=code, detail="x")])
+    drive(rules._work(rules.jobs.popleft()), [lambda: answer(200, task={})])
+    assert not rules.jobs and attempt._grant.loss is not None
+
+
+@pytestmark_still
 def test_a_stale_end_is_tried_again_at_once() -> None:
     rules = opened()
     attempt = attempt_of(rules)
@@ -727,6 +755,37 @@ def test_the_keeper_does_not_wait_for_a_report() -> None:
     with pytest.raises(StopIteration) as settled:
         work.throw(Broken("no answer"))
     assert settled.value.value is False and rules.jobs[0].after > NOW
+
+
+@pytestmark_still
+@pytest.mark.parametrize("own", [ValueError(), None])
+def test_a_refused_release_does_not_hide_the_error_of_the_block(own: Exception | None) -> None:
+    client = Client("http://127.0.0.1:1", retry_for=0)
+    engine = client._engine
+    engine.keeper = engine.parting  # type: ignore[assignment]  # no thread
+    engine.core.session = Session("s", "a-1", 30.0, NOW + 30, NOW + 10)
+
+    def perform(effect: Any) -> Any:
+        return granted() if effect.target == "/v1/leases" else answer(403, code="forbidden", detail="x")
+
+    engine._perform = perform  # type: ignore[method-assign]
+    with pytest.raises(type(own) if own else Refused), client.lease("k"):
+        if own:
+            raise own
+    engine.core.closed, engine.keeper = True, None
+
+
+def test_an_answer_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that arrives byte by byte."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        answered = _Bounded(ours, 10.0)
+        theirs.sendall(b"HTTP")
+        assert answered.readinto(bytearray(1)) == 1
+        later = time.monotonic() + 11
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        with pytest.raises(TimeoutError):
+            answered.readinto(bytearray(1))
 
 
 def test_long_texts_do_not_end_a_lease(interlock_client: Client, other: Client, key: str) -> None:

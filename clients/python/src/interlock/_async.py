@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from ._effect import EffectClaim
-from ._errors import Closed, ForkedError, InterlockError, LeaseLost
+from ._errors import Closed, ForkedError, InterlockError, LeaseLost, Refused
 from ._grant import Grant
 from ._guard import enter, leave
 from ._handle import Handle
@@ -322,7 +322,13 @@ class AsyncLeaseContext:
         ours = self._cancelled and self._take_back(error)
         self._cancelled = False
         lease._failed(error)
-        loss = await lease._end()
+        try:
+            loss = await lease._end()
+        except Refused as refusal:  # it is given back in the background
+            if error is None:
+                raise
+            logger.warning("the release of the lease on %s was refused: %s", ", ".join(lease.keys), refusal)
+            return
         if loss is not None and (error is None or ours):
             raise LeaseLost(loss.code, loss.message, loss.keys) from None
 

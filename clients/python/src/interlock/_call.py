@@ -52,6 +52,11 @@ def decided(error: Refused) -> bool:
     return error.code not in TRANSIENT and error.code not in UNDECIDED
 
 
+def final(error: Refused) -> bool:
+    """Reports whether a refusal of a report is the last word: else it is made again, however long that takes."""
+    return decided(error) and error.code not in ("internal", "no_space")
+
+
 class Servers:
     """The list of servers. It stays with the one that answered last."""
 

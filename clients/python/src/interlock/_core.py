@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ._api import MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
-from ._call import LEAST_ANSWER, Caller, decided
+from ._call import LEAST_ANSWER, Caller, decided, final
 from ._clock import now
 from ._errors import (
     Closed,
@@ -472,7 +472,7 @@ class Core:
         try:
             yield from self._free(lease, outcome, note, key)
         except Refused as error:
-            if not decided(error):
+            if not final(error):
                 raise
             logger.debug("release: %s", error)  # it has ended
 
@@ -517,7 +517,7 @@ class Core:
         except (OutcomeUnknown, Unreachable) as error:
             logger.warning("%s is reported when the server is back: %s", what, error.message)
         except Refused as error:
-            done = decided(error)
+            done = final(error)
             if done:
                 raise
             logger.warning("%s is reported when the server accepts it: %s", what, error.message)
@@ -707,7 +707,7 @@ class Core:
         try:
             yield from self._try(job.steps(), bound, patient=False)
         except InterlockError as error:
-            if not (isinstance(error, LeaseLost) or (isinstance(error, Refused) and decided(error))):
+            if not (isinstance(error, LeaseLost) or (isinstance(error, Refused) and final(error))):
                 job.tries += 1
                 job.after = now() + random.uniform(0.05, min(0.1 * 2 ** min(job.tries, 8), MOST_AFTER))
                 self.jobs.append(job)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from ._api import MAX_PROGRESS_BYTES
-from ._call import decided
+from ._call import decided, final
 from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
 from ._effect import EffectClaim, Outcome, report, taken
@@ -347,7 +347,7 @@ class Operations:
             try:
                 yield from steps()
             except Refused as refusal:
-                if not decided(refusal):
+                if not final(refusal):
                     raise
                 logger.warning("the outcome of an effect was refused: %s", refusal)
 

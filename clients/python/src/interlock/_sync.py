@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from ._call import Caller
 from ._effect import EffectClaim
-from ._errors import Cancelled, Closed, ForkedError, InterlockError, LeaseLost
+from ._errors import Cancelled, Closed, ForkedError, InterlockError, LeaseLost, Refused
 from ._grant import Grant
 from ._guard import enter, leave
 from ._handle import Handle
@@ -306,7 +306,13 @@ class Lease(Handle):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         leave(self)
         self._failed(error)
-        loss = self._end()
+        try:
+            loss = self._end()
+        except Refused as refusal:  # it is given back in the background
+            if error is None:
+                raise
+            logger.warning("the release of the lease on %s was refused: %s", ", ".join(self.keys), refusal)
+            return
         if loss is not None:
             if error is None:
                 raise LeaseLost(loss.code, loss.message, loss.keys)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ._api import OPERATIONS
-from ._call import Caller, decided
+from ._call import Caller, final
 from ._errors import Closed, Refused, as_problem, refusal
 from ._types import Written
 from ._wire import Broken, Effect, Failure, NotSent, Pause, Reply, Send, query_of
@@ -128,7 +128,7 @@ def _watch(
                     if place.is_new(write):
                         yield Emit(write)
         except Refused as error:
-            if decided(error) and error.code != "too_many_streams":
+            if final(error) and error.code != "too_many_streams":
                 raise
             active = error.problem.get("active")
             if active and follow(active["http"]):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ._api import MAX_NOTE_BYTES, MAX_REASON_BYTES, MAX_RESULT_BYTES, RETRYABLE
-from ._call import decided
+from ._call import decided, final
 from ._core import ENDED, GONE, LONG_POLL, Session
 from ._errors import Closed, InterlockError, LeaseLost, OutcomeUnknown, Refused, Unreachable
 from ._grant import Grant
@@ -137,16 +137,18 @@ class Attempt:
         return partial(self._give_up, [first, without_none({"reason": "it has failed", "dead": dead or None})])
 
     def _acknowledge(self, bodies: Sequence[Mapping[str, Any]]) -> Steps[None]:
+        refusal: Refused | None = None
         for number, body in enumerate(bodies):
             try:
                 yield from self._request(self._keys[f"ack {number}"], "ackTask", body)
                 return
             except Refused as error:
-                if not decided(error):
+                if not final(error):
                     raise
                 refusal = error
             if refusal.code not in _FORM:
                 break
+        assert refusal is not None
         logger.warning("the end of task %s was refused: %s", self.task["id"], refusal)
         delay = 0.0 if refusal.code == "stale" else None  # the next attempt reads anew
         yield from self._nack(clip(refusal, MAX_REASON_BYTES), delay, refusal.code in _FORM)()
@@ -157,7 +159,7 @@ class Attempt:
                 yield from self._request(self._keys[f"nack {number}"], "nackTask", body)
                 return
             except Refused as error:
-                if not decided(error):
+                if not final(error):
                     raise
                 logger.warning("the failure of task %s was refused: %s", self.task["id"], error)
         yield from self._core.give_back(self._grant.id)
@@ -243,7 +245,7 @@ class Puller:
             try:
                 yield from self.core.caller.request("nackTask", path, None, nack, key=f"{key}-{number}")
             except Refused as error:
-                if not decided(error):
+                if not final(error):
                     raise
 
     def _pause(self, error: InterlockError) -> float:
@@ -257,7 +259,7 @@ class Puller:
 def _passes(error: InterlockError) -> bool:
     """Reports whether a later attempt to get tasks may succeed without anybody's help."""
     if isinstance(error, Refused):
-        return not decided(error) or error.code in RETRYABLE | GONE
+        return not final(error) or error.code in RETRYABLE | GONE
     return isinstance(error, (OutcomeUnknown, Unreachable))
 
 
