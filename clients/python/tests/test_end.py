@@ -181,7 +181,7 @@ def test_a_claim_is_that_of_its_block(interlock_client: Client, key: str) -> Non
         for held in None, lease:
             with interlock_client.effect("charge", f"{key}/{held is None}", lease=held) as claim:
                 assert not claim.done
-                for second in None, lease._grant:
+                for second in None, lease:
                     with pytest.raises(EffectTaken) as nested:
                         interlock_client.claim_effect("charge", f"{key}/{held is None}", lease=second)
                     assert nested.value.code == "effect_claimed"
@@ -729,6 +729,8 @@ def test_a_server_in_need_gets_the_report_later(code: str) -> None:
     report = attempt._returned("ok", "done")
     drive(attempt._end(report), [lambda: answer(503, code=code, detail="x")])
     assert len(rules.jobs) == 1
+    with pytest.raises(LeaseLost):  # the keeper has it
+        drive(attempt._fail("broken", None, False), [])
     drive(rules._work(rules.jobs.popleft()), [lambda: answer(503, code=code, detail="x")])
     drive(rules._work(rules.jobs.popleft()), [lambda: answer(200, task={})])
     assert not rules.jobs and attempt._grant.loss is not None
@@ -743,6 +745,20 @@ def test_a_stale_end_is_tried_again_at_once() -> None:
     packet = {"stale": [], "more": False, "message": "k has changed"}
     nack = steps.send(answer(409, code="stale", detail="x", packet=packet))
     assert isinstance(nack, Send) and json.loads(nack.body) == {"reason": "k has changed", "delay_ms": 0}
+
+
+@pytestmark_still
+def test_closing_repeats_the_report_that_the_keeper_is_at() -> None:
+    """The end of the session would overtake it."""
+    rules = opened()
+    attempt = attempt_of(rules)
+    keeper = rules.keep()
+    next(keeper)
+    rules.later(attempt._raised(ValueError()), report=True)
+    first = keeper.send(None)
+    assert isinstance(first, Send)
+    _, sends = drive(rules.close(), [lambda: answer(200, task={}), lambda: answer(200)])
+    assert sends == ["POST /v1/leases/l_1/nack", "DELETE /v1/sessions/s"]
 
 
 @pytestmark_still

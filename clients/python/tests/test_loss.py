@@ -15,6 +15,7 @@ from interlock import AsyncClient, Client, LeaseLost, Refused, _core
 from interlock._async import AsyncLease
 from interlock._core import Ask, Core, Session
 from interlock._grant import Grant
+from interlock._handle import Handle
 from interlock._ops import Operations
 from interlock._wire import Reply, Send, Steps
 
@@ -176,7 +177,7 @@ NAMED: Mapping[str, Callable[[Operations, Grant], Steps[Any]]] = {
     "arrive": lambda operations, grant: operations.arrive(grant),
     "park": lambda operations, grant: operations.park(grant),
     "commit": lambda operations, grant: operations.commit([], leases=[grant]),
-    "claim_effect": lambda operations, grant: operations.claim_effect("t", "x", lease=grant),
+    "claim_effect": lambda operations, grant: operations.claim_effect("t", "x", lease=Handle(operations.core, grant)),
 }
 
 

@@ -132,8 +132,7 @@ class AsyncClient:
         The claim is that of this block: any other one, also of the same task, waits for its outcome, and then gets
         EffectTaken. The report at the end of the block raises no error: without an answer it goes on in the background.
         """
-        grant = lease._grant if lease is not None else None
-        claim = EffectClaim(await self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant)))
+        claim = EffectClaim(await self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, lease)))
         if claim.done:
             yield claim
             return

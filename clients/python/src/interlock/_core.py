@@ -108,6 +108,7 @@ class Core:
         self.session: Session | None = None
         self.grants: dict[str, Grant] = {}
         self.jobs: deque[Job] = deque()
+        self.at: Job | None = None  # the one that the keeper is at
         #: When the keeper looks at the leases next, if nothing wakes it.
         self.looks: float = float("inf")
         #: The leases that were given up here, and when, the oldest first. The server may grant one to its flow again in
@@ -543,7 +544,9 @@ class Core:
                 if job.after > now():
                     self.jobs.append(job)
                     continue
+                self.at = job
                 yield from self._work(job)
+                self.at = None
                 self.expire()
                 if self._due():
                     break
@@ -738,13 +741,12 @@ class Core:
             logger.info("the session was not ended, its leases run out: %s", error)
 
     def _last_reports(self) -> Steps[None]:
-        """Tries the reports that have got no answer once more, for a moment."""
+        """Tries the reports that have got no answer once more, for a moment; also that which the keeper is at."""
         until = now() + GOODBYE
-        for _ in range(len(self.jobs)):
-            job = self.jobs.popleft() if self.jobs else None
-            if job is None or now() >= until:
-                return
-            if job.report and not (yield from self._work(job, lambda: max(until - now(), 0.05))):
+        for job in [self.at, *list(self.jobs)]:
+            if job is None or not job.report:
+                continue
+            if now() >= until or not (yield from self._work(job, lambda: max(until - now(), 0.05))):
                 logger.warning("the client is closed before a server has taken its reports")
                 return
 

@@ -13,6 +13,7 @@ from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
 from ._effect import EffectClaim, Outcome, report, taken
 from ._errors import LeaseLost, Refused, Unreachable
 from ._grant import Grant
+from ._handle import Handle
 from ._report import clip
 from ._types import (
     Approval,
@@ -260,7 +261,7 @@ class Operations:
     # Effects.
 
     def claim_effect(
-        self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Grant | None = None
+        self, tool: str, target: str, arguments: Any = None, wait: float = 60.0, lease: Handle | None = None
     ) -> Steps[Effect]:
         """Claims an action that must not happen twice. Its state is claimed, or done with the earlier result.
 
@@ -277,6 +278,7 @@ class Operations:
             "arguments": arguments,
             "lease": lease.id if lease is not None else None,
         }
+        grants = [] if lease is None else [lease._grant]
         undo: Callable[[], Steps[Any]] | None = None
 
         def begin(left: float, session: Session) -> Steps[Reply]:
@@ -293,7 +295,7 @@ class Operations:
                 waits = True
                 try:
                     steps = self.core.within(partial(begin, left))
-                    reply, _ = yield from self.core.under([] if lease is None else [lease], steps)
+                    reply, _ = yield from self.core.under(grants, steps)
                     undo = None
                     effect = cast(EffectAnswer, reply.parse())["effect"]
                     if effect["state"] != "claimed" or effect.get("id") == claim["id"]:

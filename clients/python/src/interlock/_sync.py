@@ -154,8 +154,7 @@ class Client:
         The claim is that of this block: any other one, also of the same thread, waits for its outcome, and then gets
         EffectTaken. The report at the end of the block raises no error: without an answer it goes on in the background.
         """
-        grant = lease._grant if lease is not None else None
-        claim = EffectClaim(self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, grant)))
+        claim = EffectClaim(self._engine.run(self._operations.claim_effect(tool, target, arguments, wait, lease)))
         if claim.done:
             yield claim
             return

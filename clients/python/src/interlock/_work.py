@@ -70,7 +70,8 @@ class Attempt:
     def _report(self, report: Report) -> Steps[None]:
         """Carries out a report. If no server answers, the keeper goes on with it. A refusal leaves the attempt open."""
         if not self._is_open():
-            raise self._grant.error()
+            ended = "the end of the attempt has been reported"
+            raise self._grant.error() if self._grant.loss else LeaseLost("released", ended, self._grant.keys)
         settled = True
         try:
             yield from self._core.report(report, f"the end of the attempt at task {self.task['id']}")
