@@ -179,7 +179,7 @@ class AsyncClient:
                 if taken is None:
                     return
                 for assignment, grant in taken:
-                    await AsyncJob(self, assignment, grant)._handle(handle, unstorable)
+                    await AsyncJob(self, assignment, grant)._handle(puller, handle, unstorable)
                 if once and not taken:
                     return
         finally:
@@ -365,10 +365,11 @@ class AsyncJob(Attempt):
         """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
         await self._client._engine.run(self._ask(question, limit))
 
-    async def _handle(self, handle: Callable[[AsyncJob], Any], unstorable: Policy) -> None:
+    async def _handle(self, puller: Puller, handle: Callable[[AsyncJob], Any], unstorable: Policy) -> None:
         """Handles the task in a task of asyncio: so its own cancellations differ from those of the worker."""
         report: Report | None = None
         handling = asyncio.create_task(self._call(handle))
+        puller.begin()
         try:
             cancelled = await _ended(handling)
             error = asyncio.CancelledError() if handling.cancelled() else handling.exception()

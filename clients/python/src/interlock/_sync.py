@@ -199,7 +199,7 @@ class Client:
                 if taken is None:
                     return
                 for assignment, grant in taken:
-                    Job(self, assignment, grant)._handle(handle, unstorable)
+                    Job(self, assignment, grant)._handle(puller, handle, unstorable)
                 if once and not taken:
                     return
         finally:
@@ -358,20 +358,24 @@ class Job(Attempt):
         """Ends the attempt with a question to a person. The next attempt has the answer in task["approval"]."""
         self._client._engine.run(self._ask(question, limit))
 
-    def _handle(self, handle: Callable[[Job], Any], unstorable: Policy) -> None:
-        enter(self.lease)
+    def _handle(self, puller: Puller, handle: Callable[[Job], Any], unstorable: Policy) -> None:
+        report: Report | None = None
         try:
+            puller.begin()
+            enter(self.lease)
             try:
                 result = handle(self)
             except BaseException as error:
-                self._tell(self._raised(error))
+                report = self._raised(error)
+                self._tell(report)
                 if ends_worker(error):
                     raise
             else:
-                self._tell(self._returned(result, unstorable))
+                report = self._returned(result, unstorable)
+                self._tell(report)
         finally:
+            self._leave(report)
             leave(self.lease)
-            self._leave()
 
     def _tell(self, report: Report) -> None:
         try:

@@ -72,14 +72,12 @@ class Attempt:
         if not self._is_open():
             ended = "the end of the attempt has been reported"
             raise self._grant.error() if self._grant.loss else LeaseLost("released", ended, self._grant.keys)
-        settled = True
         try:
             yield from self._core.report(report, f"the end of the attempt at task {self.task['id']}")
-        except Refused:
-            settled = False
+        except LeaseLost:
+            self._settled = True
             raise
-        finally:
-            self._settled = settled
+        self._settled = True
 
     # The end.
 
@@ -212,7 +210,7 @@ class Puller:
             return []
         if self.failures:
             logger.info("the server hands out tasks of %s again", self.queue)
-        self.key, self.undo, self.failures = new_key(), None, 0
+        self.key, self.failures = new_key(), 0
         taken = []
         for assignment in reply.parse()["tasks"]:
             grant = self.core.adopt(assignment["lease"], session.id, reply.sent, attempt=True)
@@ -220,7 +218,13 @@ class Puller:
             grant.documents, grant.as_of = assignment["documents"], assignment["as_of"]
             if grant.loss is None:
                 taken.append((assignment, grant))
+        if not taken:
+            self.undo = None
         return taken
+
+    def begin(self) -> None:
+        """Notes that from now on the job reports the end of what was handed out."""
+        self.undo = None
 
     def leave(self) -> None:
         """Gives back what may have been handed out in this moment."""
