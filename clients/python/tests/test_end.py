@@ -296,6 +296,13 @@ def test_a_claim_without_an_answer_is_freed() -> None:
     assert isinstance(freed, Send) and freed.target == f"/v1/effects/{asked['id']}/cancel"
 
 
+def test_a_claim_that_is_no_json_leaves_nothing_to_do() -> None:
+    rules = opened()
+    with pytest.raises(TypeError):
+        drive(Operations(rules, lambda: "f").claim_effect("charge", "x", {"at": datetime.datetime.now()}), [])
+    assert not rules.jobs
+
+
 def test_each_claim_has_its_own_id_and_flow() -> None:
     rules, sent = opened(), []
     for _ in range(2):

@@ -308,7 +308,7 @@ class Operations:
                         raise
                     if lease is not None:  # the server does not wait for another claim of the lease
                         yield Pause(min(1.0, max(0.0, deadline - now())))
-        except (LeaseLost, Unreachable):
+        except (LeaseLost, Unreachable, TypeError, ValueError):  # the last two: of arguments that are no JSON
             undo = None
             raise
         finally:
