@@ -813,6 +813,8 @@ def test_an_answer_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_texts_do_not_end_a_lease(interlock_client: Client, other: Client, key: str) -> None:
     interlock_client.set_progress("余额不足" * 200 + "\udce9")
+    progress = interlock_client._engine.core.progress  # a heartbeat that is refused for it renews nothing
+    assert progress is not None and progress.encode() == ("余额不足" * 200).encode()[:510]
     with interlock_client.lease(key) as lease:
         lease.outcome, lease.note = "o" * 500, "余额不足" * 2000 + "\udce9"
         lease.renew()
