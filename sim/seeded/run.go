@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
-
-	"github.com/interlockdev/interlock/internal/test/busy"
 )
 
 // Runner tries mistakes out, one after the other.
@@ -174,9 +172,9 @@ func (r *Runner) look(
 	defer cancel()
 	cmd := exec.CommandContext(bounded, binary, f.args...)
 	cmd.Dir = filepath.Join(r.Root, filepath.FromSlash(f.folder))
-	cmd.WaitDelay = time.Second                              // for the processes that it has started itself
+	cmd.WaitDelay = time.Second // for the processes that it has started itself
 	// A finder that is skipped finds nothing, and one that waits for minutes is ended by its limit.
-	cmd.Env = append(os.Environ(), "INTERLOCK_TEST_TOOLS=1", busy.Variable+"=10s")
+	cmd.Env = append(os.Environ(), "INTERLOCK_TEST_TOOLS=1", "INTERLOCK_TEST_PATIENCE=10s")
 	if overlay != "" {
 		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
 	}

@@ -15,14 +15,12 @@ import (
 // most is the limit of one wait. It is longer than any event takes on a loaded machine.
 const most = 5 * time.Minute
 
-// Variable sets the patience of a test program that is expected to fail, such as a finder of mistakes.
-const Variable = "INTERLOCK_TEST_PATIENCE"
-
-// Patience returns how long a test waits for an event before it fails and names the event: minutes, or what [Variable]
-// sets. It is at most half of -test.timeout, so that the test fails by itself before its program is ended.
+// Patience returns how long a test waits for an event before it fails and names the event: minutes. The variable sets
+// less for a test program that is expected to fail, such as a finder of mistakes. It is at most half of -test.timeout,
+// so that the test fails by itself before its program is ended.
 func Patience() time.Duration {
 	most := most
-	if set, err := time.ParseDuration(os.Getenv(Variable)); err == nil {
+	if set, err := time.ParseDuration(os.Getenv("INTERLOCK_TEST_PATIENCE")); err == nil {
 		most = set
 	}
 	if f := flag.Lookup("test.timeout"); f != nil {
