@@ -26,6 +26,7 @@ var finders = []finder{
 		name: "model", folder: "engine",
 		args: []string{"-test.run=^TestModel$", "-runs=1000000", "-shrink=false", "-test.timeout=0"},
 	},
+	{name: "sweep", folder: "engine", args: []string{"-test.run=^TestShorterTTLDuringSweep$"}},
 	{name: "move", folder: "engine", args: []string{"-test.run=^(TestClosedNamespace|TestFenceAboveBoth|TestMoveOrder)$"}},
 	{name: "task-model", folder: "engine", args: []string{"-test.run=^(TestRandomTasks|TestRandomRuns)$"}},
 	{
