@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/engine"
+	"github.com/interlockdev/interlock/journal"
 )
 
 // Open replays the journal, begins this owner's term, and serves. When it returns
@@ -61,6 +62,12 @@ func (s *Shard) begin(ctx context.Context, jump uint64) error {
 	r, err := o.load(ctx, &s.links)
 	if err != nil {
 		return err
+	}
+	if tail := s.journal.Tail(); r.snapshot > tail {
+		return fmt.Errorf(
+			"%w: the snapshot at index %d lies behind the end of the log at %d: the storage has gone back to an older state",
+			journal.ErrLost, r.snapshot, tail,
+		)
 	}
 	s.size.add(r.entries, r.bytes)
 	s.snapshotAt.Store(uint64(r.snapshot))

@@ -112,12 +112,14 @@ func (a *audit) hears(r *receiver, eff *engine.Effect) {
 		if s == nil || eff.Outcome != engine.Done {
 			return
 		}
-		if x := s.sessions[c.Session]; x != nil {
-			x.heard = max(x.heard, c.At)
+		y := s.sessions[c.Session]
+		if y == nil {
+			return
 		}
+		y.heard = max(y.heard, c.At)
 		if c.Known != nil {
 			for _, id := range c.Known.Leases {
-				if x := s.requests[id]; x != nil && x.phase == held {
+				if x := s.requests[id]; x != nil && x.phase == held && x.session == y.num {
 					x.heard = max(x.heard, c.At)
 				}
 			}

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/simengine"
@@ -72,6 +73,44 @@ func TestLoss(t *testing.T) {
 				t.Error("fences jump twice")
 			}
 		})
+	}
+}
+
+// An owner that does not know yet that the log has lost its end names no snapshot above the new end, and removes nothing
+// that the next owner needs.
+func TestNoSnapshotAboveALostEnd(t *testing.T) {
+	m := simengine.New(false)
+	s := remote.New(m, 0)
+	j := own(t, s)
+	add(t, j, "kept")
+	if err := j.SaveSnapshot(t.Context(), j.Tail(), write("state of kept")); err != nil {
+		t.Fatal(err)
+	}
+	saved := j.Tail()
+	for name, unaware := range map[string]func(*remote.Journal) error{
+		"SaveSnapshot": func(j *remote.Journal) error {
+			return j.SaveSnapshot(t.Context(), j.Tail(), write("state of lost"))
+		},
+		"Truncate": func(j *remote.Journal) error { return j.Truncate(t.Context(), saved) },
+	} {
+		j, back := own(t, s), m.Mark()
+		add(t, j, "lost")
+		back(false)
+		if err := unaware(j); !errors.Is(err, journal.ErrLost) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		next := own(t, s)
+		at, state, err := next.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(state)
+		if err != nil || at != saved || string(text) != "state of kept" {
+			t.Errorf("%s: the snapshot at %d is %q, %v", name, at, text, err)
+		}
+		if err := next.Adopt(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

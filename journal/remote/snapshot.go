@@ -104,6 +104,11 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 		_ = j.remove(context.WithoutCancel(ctx), folder, behind(folder))
 		return err
 	}
+	// An owner that does not know yet that the log has lost its end must name no snapshot above the new end, and must
+	// remove nothing: the next owner needs the older snapshot and all behind it.
+	if err := j.stillOwner(ctx); err != nil {
+		return err
+	}
 	older, err := s.older(ctx)
 	if err != nil {
 		return err
