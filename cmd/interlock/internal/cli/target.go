@@ -85,6 +85,10 @@ func (t *Target) Complete() error {
 			return Usagef("--credential-file: %s is empty", t.CredentialFile)
 		}
 	}
+	// A variable that is set from a file may have the line break at its end.
+	if line, found := strings.CutSuffix(t.Credential, "\n"); found {
+		t.Credential = strings.TrimSuffix(line, "\r")
+	}
 	if strings.ContainsFunc(t.Credential, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Usagef(
 			"the credential has characters that no credential has: use it exactly as `interlock credential create` printed it",
@@ -104,16 +108,20 @@ func (t *Target) Complete() error {
 
 // addresses reads the lists of addresses.
 func (t *Target) addresses() (err error) {
-	texts := strings.Split(t.URL, ",")
-	for i, text := range texts {
-		text = strings.TrimRight(strings.TrimSpace(text), "/")
+	var texts []string
+	for given := range strings.SplitSeq(t.URL, ",") {
+		text := strings.TrimRight(strings.TrimSpace(given), "/")
+		if text == "" {
+			continue // a comma at the end, or two
+		}
+		text = strings.TrimRight(strings.TrimSuffix(text, "/v1"), "/") // the path of the API
 		if !strings.Contains(text, "://") {
 			text = "http://" + text
 		}
 		if _, err := api.ParseBase(text); err != nil {
-			return Usagef("--url %s: want an address such as http://%s", Clean(texts[i]), DefaultHTTP)
+			return Usagef("--url %s: want an address such as http://%s, without a path", Clean(given), DefaultHTTP)
 		}
-		texts[i] = text
+		texts = append(texts, text)
 	}
 	if t.Bases, err = api.ParseBases(texts); err != nil {
 		return Usagef("--url: %w", err)

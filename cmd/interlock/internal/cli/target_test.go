@@ -17,7 +17,11 @@ func TestAddressLists(t *testing.T) {
 		{"https://a,https://b", "", "https://a https://b", "a:7421 b:7421", ""},
 		{"http://a:1", "b:2,grpc://c:3", "http://a:1", "b:2 grpc://c:3", ""},
 		{"http://[::1]:1,http://127.0.0.1:1", "", "http://[::1]:1 http://127.0.0.1:1", "[::1]:2 127.0.0.1:2", ""},
-		{"http://a:1,", "", "", "", "--url : want an address"},
+		{"http://a:1, ,", "", "http://a:1", "a:2", ""},
+		{"http://a:1/v1,b:1/v1/", "", "http://a:1 http://b:1", "a:2 b:2", ""},
+		{" ,", "", "", "", "no address of a server"},
+		{"http://a:1/base", "", "", "", "--url http://a:1/base: want an address such as"},
+		{"http://a:1/v1/keys", "", "", "", "without a path"},
 		{"http://a:1,ftp://b", "", "", "", "--url ftp://b: want an address"},
 		{"http://a:1,https://b:1", "", "", "", "differ in their scheme"},
 		{"http://a:1,http://b:65535", "", "", "", "no port after that one"},
@@ -38,6 +42,19 @@ func TestAddressLists(t *testing.T) {
 		}
 		if encrypted := strings.HasPrefix(tt.url, "https"); encrypted != (target.TLS != nil) {
 			t.Errorf("%s: TLS is %v", tt.url, target.TLS != nil)
+		}
+	}
+}
+
+// A credential may have the line break of the file that it comes from, and nothing else around it.
+func TestCredentialLine(t *testing.T) {
+	for given, right := range map[string]bool{
+		"ilk_1": true, "ilk_1\n": true, "ilk_1\r\n": true,
+		"ilk_1\r": false, "ilk_1\n\n": false, "\nilk_1": false, "ilk_\t1": false, "ilk 1": false,
+	} {
+		target := Target{URL: "a:1", Credential: given}
+		if err := target.Complete(); (err == nil) != right || right && target.Credential != "ilk_1" {
+			t.Errorf("%q: %v, %q", given, err, target.Credential)
 		}
 	}
 }
