@@ -1,3 +1,27 @@
+/**
+ * What the clocks and timers of the runtime are at the import of this module. Those that a test puts in
+ * their place later stand still, and a lease that is held would end.
+ */
+const monotonic = performance.now.bind(performance);
+const wall = Date.now.bind(Date);
+const setTimer = globalThis.setTimeout.bind(globalThis);
+const clearTimer = globalThis.clearTimeout.bind(globalThis);
+
+export type Timer = ReturnType<typeof setTimeout>;
+
+/** The longest time that a timer takes; with a longer one it would end at once. */
+const longest = 2 ** 31 - 1;
+
+/** Calls f after so many milliseconds, 24 days at most. */
+export function later(f: () => void, ms: number): Timer {
+  return setTimer(f, Math.min(ms, longest)) as Timer;
+}
+
+/** Ends a timer of later. */
+export function cancel(timer: Timer | undefined): void {
+  clearTimer(timer);
+}
+
 /** A step of the wall clock ahead of the monotonic one that counts as a sleep of the machine. */
 const step = 1000;
 
@@ -12,17 +36,12 @@ export class Clock {
   #wall: number;
   #slept = 0;
 
-  constructor(
-    private readonly read: { monotonic(): number; wall(): number } = {
-      monotonic: () => performance.now(),
-      wall: () => Date.now(),
-    },
-  ) {
+  constructor(private readonly read: { monotonic(): number; wall(): number } = { monotonic, wall }) {
     this.#monotonic = read.monotonic();
     this.#wall = read.wall();
   }
 
-  /** Milliseconds since some moment. */
+  /** Milliseconds since some moment, with the sleep of the machine: for what a server ends meanwhile. */
   now(): number {
     const monotonic = this.read.monotonic();
     const wall = this.read.wall();
@@ -31,6 +50,11 @@ export class Clock {
     this.#monotonic = monotonic;
     this.#wall = wall;
     return monotonic + this.#slept;
+  }
+
+  /** Milliseconds since some moment, without it: for waits, which no setting of the wall clock ends. */
+  steady(): number {
+    return this.read.monotonic();
   }
 
   /** How long the machine has slept so far, as far as now has noticed. */

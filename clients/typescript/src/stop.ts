@@ -1,3 +1,5 @@
+import { cancel, later } from "./clock.js";
+
 /** What ends work: an AbortSignal, or a Stop. */
 export interface Signal {
   readonly aborted: boolean;
@@ -7,7 +9,7 @@ export interface Signal {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** Ends any number of pieces of work. Node warns of an AbortSignal that more than ten listen to. */
+/** Ends any number of pieces of work. */
 export class Stop implements Signal {
   readonly #listeners = new Set<() => void>();
   aborted = false;
@@ -34,6 +36,38 @@ export class Stop implements Signal {
   }
 }
 
+/** What is to be called at the end of each signal. */
+const listening = new WeakMap<Signal, { listeners: Set<() => void>; stop(): void }>();
+
+/**
+ * Calls listener when the signal ends, and returns a function that takes it back. However many listen in
+ * this way, the signal has one listener: Node warns of an AbortSignal with more than ten.
+ */
+export function listen(signal: Signal, listener: () => void): () => void {
+  let known = listening.get(signal);
+  if (!known) {
+    const listeners = new Set<() => void>();
+    const stop = () => {
+      signal.removeEventListener("abort", tell);
+      listening.delete(signal);
+    };
+    const tell = () => {
+      stop();
+      for (const one of listeners) one();
+    };
+    known = { listeners, stop };
+    listening.set(signal, known);
+    signal.addEventListener("abort", tell, { once: true });
+  }
+  const { listeners, stop } = known;
+  const own = () => listener();
+  listeners.add(own);
+  return () => {
+    listeners.delete(own);
+    if (listeners.size === 0 && listening.get(signal)?.listeners === listeners) stop();
+  };
+}
+
 /** A signal that ends with any of others, or when its time is up. */
 export interface Linked {
   signal: AbortSignal;
@@ -49,15 +83,11 @@ export function linked(signals: readonly (Signal | undefined)[], ms = Infinity):
     if (!one) continue;
     const forward = () => controller.abort(one.reason);
     if (one.aborted) forward();
-    one.addEventListener("abort", forward, { once: true });
-    undo.push(() => one.removeEventListener("abort", forward));
+    else undo.push(listen(one, forward));
   }
   if (Number.isFinite(ms)) {
-    const timer = setTimeout(
-      () => controller.abort(new DOMException("no answer in time", "TimeoutError")),
-      ms,
-    );
-    undo.push(() => clearTimeout(timer));
+    const timer = later(() => controller.abort(new DOMException("no answer in time", "TimeoutError")), ms);
+    undo.push(() => cancel(timer));
   }
   return { signal: controller.signal, end: () => undo.forEach((f) => f()) };
 }
@@ -72,8 +102,7 @@ export function orAborted<T>(work: Promise<T>, signal?: Signal): Promise<T> {
       work.catch(() => {});
       return;
     }
-    signal.addEventListener("abort", end, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", end));
+    work.then(resolve, reject).finally(listen(signal, end));
   });
 }
 
@@ -87,16 +116,17 @@ export function sleep(ms: number, signal?: Signal, background = false): Promise<
       reject(signal.reason);
       return;
     }
-    const end = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", end);
+    const timer = later(() => {
+      undo?.();
       resolve();
     }, ms);
     if (background) unref(timer);
-    signal?.addEventListener("abort", end, { once: true });
+    const undo =
+      signal &&
+      listen(signal, () => {
+        cancel(timer);
+        reject(signal.reason);
+      });
   });
 }
 
