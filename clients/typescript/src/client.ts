@@ -55,6 +55,18 @@ function defaultSender(): Sender {
   return NodeSender.find() ?? new FetchSender((input, init) => fetch(input, init));
 }
 
+/** What a credential or the name of a namespace is made of. */
+const visible = /^[!-~]*$/;
+
+/** Returns a value that goes into a header. A line break at its end is left out: it may come from a file. */
+function lineOf(what: string, value: string | undefined): string | undefined {
+  const line = value?.replace(/\r?\n$/, "");
+  if (line !== undefined && !visible.test(line)) {
+    throw new TypeError(`the ${what} has a blank, a control character or one that is not of ASCII`);
+  }
+  return line;
+}
+
 function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   try {
@@ -78,6 +90,8 @@ export class Client implements AsyncDisposable {
   readonly keeper: Keeper;
   /** @internal */
   readonly line: Line;
+  /** The effects that this client has claimed, with the arrival of their reports. @internal */
+  readonly doing = new Map<t.EffectID, Promise<void>>();
   #flows = 0;
   #closing: Promise<void> | undefined;
 
@@ -88,8 +102,8 @@ export class Client implements AsyncDisposable {
     this.transport = new Transport({
       servers,
       clock: this.clock,
-      credential: options.credential ?? environment("INTERLOCK_CREDENTIAL"),
-      namespace: options.namespace ?? environment("INTERLOCK_NAMESPACE"),
+      credential: lineOf("credential", options.credential ?? environment("INTERLOCK_CREDENTIAL")),
+      namespace: lineOf("namespace", options.namespace ?? environment("INTERLOCK_NAMESPACE")),
       retryForMs: options.retryForMs ?? 30_000,
       attemptMs: () =>
         servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
@@ -315,7 +329,7 @@ export class Client implements AsyncDisposable {
 
   /** Waits for the end of a task or of a message: it is then done, dead or cancelled. */
   async finished(id: t.TaskID, options: RequestOptions & { waitMs?: number } = {}): Promise<t.Task> {
-    const until = this.clock.now() + (options.waitMs ?? Infinity);
+    const until = this.clock.steady() + (options.waitMs ?? Infinity);
     const settled: ReadonlySet<string | undefined> = new Set(["done", "dead", "cancelled"]);
     for (;;) {
       const wait = Math.round(Math.max(0, Math.min(limits.maxLongPollMs, until - this.clock.now())));
@@ -325,7 +339,7 @@ export class Client implements AsyncDisposable {
         { path: { id }, query: { wait_ms: wait } },
         { signal, waitMs: wait },
       );
-      if (settled.has(view.task.state) || this.clock.now() >= until) return view.task;
+      if (settled.has(view.task.state) || this.clock.steady() >= until) return view.task;
     }
   }
 

@@ -19,6 +19,8 @@ export interface Reason {
   message: string;
   /** The next step; left out, it is the code's usual one. */
   advice?: Advice;
+  /** Whether asking again can succeed; left out, it is as usual for the code. */
+  retryable?: boolean;
   /** The server's answer, if there is one. */
   problem?: Problem;
   cause?: unknown;
@@ -48,7 +50,7 @@ export class InterlockError extends Error {
     this.code = reason.code;
     this.nextStep = advice?.message || info.next;
     this.retryAfterMs = advice?.retry_after_ms ?? info.retryAfterMs;
-    this.retryable = reason.problem?.retryable ?? info.retryable;
+    this.retryable = reason.retryable ?? reason.problem?.retryable ?? info.retryable;
     this.problem = reason.problem;
   }
 
@@ -209,6 +211,12 @@ const kinds: Partial<Record<Code, Kind>> = {
 };
 
 for (const code of ["expired", "taken", "revoked", "preempted", "in_grace"] as const) kinds[code] = LeaseLost;
+
+/** Whether the same request is carried out later: nothing was decided, or only about the moment. */
+export function mayPass(error: InterlockError): boolean {
+  if (error instanceof Unreachable || error instanceof OutcomeUnknown) return true;
+  return codes[error.code]?.transient || error.code === "quota_exceeded" || error.code === "no_space";
+}
 
 /** The codes that say that a session is gone. */
 export function sessionIsGone(code: Code): boolean {

@@ -4,6 +4,29 @@ import { Stop } from "./stop.js";
 /** With several servers, signs of life are timed as if the ttl were at most this long. */
 export const attentiveMs = 6000;
 
+/** Returns the base of a server's address. The path of the API may stand in it, and nothing else. */
+function baseOf(text: string): string {
+  const shown = text.replace(/\/\/[^/]*@/, "//...@"); // it may have a password
+  let url: URL;
+  try {
+    url = new URL(text.includes("://") ? text : `http://${text}`);
+  } catch {
+    throw new TypeError(`${shown} is no address of a server: it should look like http://127.0.0.1:7420`);
+  }
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new TypeError(`${shown} is no address of HTTP: use http:// or https://`);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new TypeError(`${shown} has a user or a password: leave them out, and pass credential`);
+  }
+  if (!/^(\/v1)?\/*$/.test(url.pathname) || url.search !== "" || url.hash !== "") {
+    throw new TypeError(
+      `${shown} has more than the address of a server: leave out what follows ${url.origin}`,
+    );
+  }
+  return url.origin;
+}
+
 /** The servers of a cluster, in the order in which they are tried. It stays with the one that answered last. */
 export class Servers {
   readonly #urls: string[];
@@ -15,13 +38,7 @@ export class Servers {
       .map((u) => u.trim())
       .filter((u) => u !== "");
     if (list.length === 0) throw new TypeError("no URL of a server: pass url, such as http://127.0.0.1:7420");
-    this.#urls = list.map((url) => {
-      const parsed = new URL(url.includes("://") ? url : `http://${url}`);
-      if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
-        throw new TypeError(`${url} is no address of HTTP: use http:// or https://`);
-      }
-      return parsed.origin + parsed.pathname.replace(/\/+$/, "");
-    });
+    this.#urls = list.map(baseOf);
     this.#leaving = this.#urls.map(() => new Stop());
   }
 

@@ -1,7 +1,8 @@
 import type { Clock } from "./clock.js";
-import { InterlockError, Unreachable, OutcomeUnknown, refusal } from "./errors.js";
+import { InterlockError, InvalidRequest, Unreachable, OutcomeUnknown, refusal } from "./errors.js";
 import { encode, parse } from "./json.js";
 import type { Flow, Outgoing, Sender, Whole } from "./sender.js";
+import { isA, words } from "./text.js";
 import type { Servers } from "./servers.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import { operations, type Operations, type Problem } from "./types.js";
@@ -78,6 +79,9 @@ const unsent: ReadonlySet<unknown> = new Set([
   "FailedToOpenSocket",
 ]);
 
+/** A request for whichever server. */
+type Prepared = Omit<Outgoing, "signal">;
+
 /** How an attempt ended without an answer that decides. */
 interface Failure {
   /** Whether the server may have carried the request out. */
@@ -86,6 +90,8 @@ interface Failure {
   retryAfterMs: number;
   /** Whether to ask the next server at once. */
   next: boolean;
+  /** What is wrong with the connection to this server, that no repetition mends. */
+  wrong?: Unreachable | undefined;
   error: unknown;
 }
 
@@ -104,21 +110,25 @@ export class Transport {
     const key = call.keyed ? (sending.idempotencyKey ?? crypto.randomUUID()) : undefined;
     const again = call.method === "GET" || call.keyed || repeatable.has(operation);
     const limit = sending.retryForMs ?? this.config.retryForMs;
-    const first = { sentAt: -1, failedAt: -1 };
+    const prepared = this.#prepare(operation, parameters, key);
+    let first: number | undefined;
+    let failedAt: number | undefined;
     let unknown = false;
+    let wrong = 0;
     for (let tries = 0; ; tries++) {
       sending.signal?.throwIfAborted();
-      const sentAt = clock.now();
-      if (first.sentAt < 0) first.sentAt = sentAt;
-      const result = await this.#attempt(operation, parameters, sending, key, servers.current, unknown);
-      if ("data" in result) return { ...result, sentAt: first.sentAt } as Answer<Operations[O]["answer"]>;
+      first ??= clock.now();
+      const began = clock.steady();
+      const result = await this.#attempt(prepared, sending, servers.current, unknown);
+      if ("data" in result) return { ...result, sentAt: first } as Answer<Operations[O]["answer"]>;
       unknown ||= result.maybe;
       if (!again && unknown) throw this.#gaveUp(operation, true, result.error);
-      if (first.failedAt < 0) first.failedAt = sentAt;
+      if (result.wrong && ++wrong >= servers.count) throw this.#gaveUp(operation, unknown, result.wrong);
+      failedAt ??= began;
       const pause = result.next
         ? 0
         : Math.max(servers.pause(tries + 1, 0), result.retryAfterMs * (0.5 + Math.random() / 2));
-      if (clock.now() + pause - first.failedAt >= limit) throw this.#gaveUp(operation, unknown, result.error);
+      if (clock.steady() + pause - failedAt >= limit) throw this.#gaveUp(operation, unknown, result.error);
       await sleep(pause, sending.signal, sending.background);
     }
   }
@@ -126,18 +136,18 @@ export class Transport {
   #gaveUp(operation: OperationName, unknown: boolean, cause: unknown): InterlockError {
     if (cause instanceof InterlockError && !unknown) return cause;
     const reads = operations[operation].method === "GET";
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const why = words(cause);
     const url = this.config.servers.url(this.config.servers.current);
     if (unknown && !reads) {
       return new OutcomeUnknown({
         code: "outcome_unknown",
-        message: `${operation} was sent, and no answer came (${words}): whether it was carried out is unknown`,
+        message: `${operation} was sent, and no answer came (${why}): whether it was carried out is unknown`,
         cause,
       });
     }
     return new Unreachable({
       code: "unreachable",
-      message: `no server answered at ${url}: ${words}`,
+      message: `no server answered at ${url}: ${why}`,
       advice: {
         action: "retry",
         retry_after_ms: 2000,
@@ -149,10 +159,8 @@ export class Transport {
 
   /** Sends the request once. It throws what decides: a refusal, or the reason of the caller's signal. */
   async #attempt(
-    operation: OperationName,
-    parameters: RequestParts,
+    prepared: Prepared,
     sending: Sending,
-    key: string | undefined,
     index: number,
     unknown: boolean,
   ): Promise<Omit<Answer<unknown>, "sentAt"> | Failure> {
@@ -162,11 +170,12 @@ export class Transport {
     const failed = (error: unknown, maybe: boolean): Failure => {
       if (sending.signal?.aborted) throw sending.signal.reason;
       servers.failed(index);
-      return { maybe, retryAfterMs: 0, next: false, error };
+      const wrong = wrongConnection(error, servers.url(index));
+      return { maybe: maybe && !wrong, retryAfterMs: 0, next: false, wrong, error };
     };
     let answer: Whole;
     try {
-      const request = this.#request(operation, parameters, key, index, signal);
+      const request = { ...prepared, url: servers.url(index) + prepared.url, signal };
       answer = await orAborted(this.config.sender.send(request), signal);
     } catch (error) {
       return failed(detail(error), !wasUnsent(error));
@@ -187,8 +196,9 @@ export class Transport {
     }
     const problem = problemOf(data);
     if (!problem) {
-      const error = new Error(`${servers.url(index)} answered ${status}, which is no answer of Interlock`);
-      return failed(error, status >= 500);
+      const error = strange(servers.url(index), status, data);
+      const failure = failed(error, status >= 500);
+      return error instanceof Unreachable ? { ...failure, wrong: error } : failure;
     }
     return this.#judge(problem, index, unknown);
   }
@@ -227,8 +237,16 @@ export class Transport {
     index: number,
     signal: AbortSignal,
   ): Promise<Flow> {
-    const request = this.#request(operation, parameters, undefined, index, signal);
-    return orAborted(this.config.sender.open(request), signal);
+    const prepared = this.#prepare(operation, parameters, undefined);
+    const url = this.config.servers.url(index);
+    try {
+      return await orAborted(
+        this.config.sender.open({ ...prepared, url: url + prepared.url, signal }),
+        signal,
+      );
+    } catch (error) {
+      throw wrongConnection(detail(error), url) ?? error;
+    }
   }
 
   /** Closes the connections. */
@@ -236,24 +254,26 @@ export class Transport {
     this.config.sender.close();
   }
 
-  #request(
-    operation: OperationName,
-    parameters: RequestParts,
-    key: string | undefined,
-    index: number,
-    signal: AbortSignal,
-  ): Outgoing {
-    const { servers, credential, namespace } = this.config;
+  /** Encodes a request. What is wrong with it is told before anything is sent. */
+  #prepare(operation: OperationName, parameters: RequestParts, key: string | undefined): Prepared {
+    try {
+      return this.#encoded(operation, parameters, key);
+    } catch (cause) {
+      const message = `${operation} was not sent, as it cannot be encoded: ${words(cause)}`;
+      throw new InvalidRequest({ code: "invalid_request", message, cause });
+    }
+  }
+
+  #encoded(operation: OperationName, parameters: RequestParts, key: string | undefined): Prepared {
+    const { credential, namespace } = this.config;
     const call = operations[operation];
     const path = (parameters.path ?? {}) as Record<string, string>;
-    let url =
-      servers.url(index) +
-      call.path.replace(/\{(\w+)\}/g, (_all, name: string) => segments(path[name] ?? ""));
+    let url = call.path.replace(/\{(\w+)\}/g, (_all, name: string) => segments(path[name] ?? ""));
     const query = queryOf((parameters.query ?? {}) as Record<string, unknown>);
     if (query !== "") url += `?${query}`;
     const headers: Record<string, string> = {};
     const set = (name: string, value: unknown) => {
-      if (value !== undefined) headers[name.toLowerCase()] = String(value).replace(blanks, "");
+      if (value !== undefined) headers[name.toLowerCase()] = headerValue(name, String(value));
     };
     let body: Uint8Array | undefined;
     if (call.sends !== undefined && parameters.body !== undefined) {
@@ -265,15 +285,19 @@ export class Transport {
     set("idempotency-key", key);
     set("authorization", credential ? `Bearer ${credential}` : undefined);
     set("interlock-namespace", namespace || undefined);
-    return { method: call.method, url, headers, body, signal };
+    return { method: call.method, url, headers, body };
   }
 }
 
 const bytes = new TextEncoder();
 const utf8 = new TextDecoder();
 
-/** The blanks around the value of a header, which fetch leaves out too: a credential may come from a file. */
-const blanks = /^[\t\n\r ]+|[\t\n\r ]+$/g;
+/** Returns the value of a header, without the blanks around it. */
+function headerValue(name: string, value: string): string {
+  if (/[^\t -~\u0080-\u00ff]/.test(value))
+    throw new TypeError(`${name} has a character that no header can have`);
+  return value.trim();
+}
 
 /** Encodes a value of a path. Slashes separate the segments of a key and stay. */
 function segments(value: string): string {
@@ -323,11 +347,48 @@ function detail(error: unknown): unknown {
   return inner instanceof AggregateError ? (inner.errors[0] ?? inner) : inner;
 }
 
+/** Returns the error of an answer that is none of Interlock. */
+export function strange(url: string, status: number, data: unknown): Error {
+  const error = new Error(`${url} answered ${status}, which is no answer of Interlock`);
+  if (status !== 400 || typeof data !== "string" || !data.includes("HTTPS server")) return error;
+  return misdirected(`what answers at ${url} speaks TLS`, "use an address with https://", error);
+}
+
+/** The codes of certificates that OpenSSL does not accept. */
+const distrust =
+  /^(UNABLE_TO_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_|ERR_TLS_CERT_)/;
+
+/** What Node, Bun and Deno say of a port that does not speak TLS. */
+const noTLS = /wrong.version.number|packet.length.too.long|TLS handshake failed|received corrupt message/i;
+
+/** Returns what is wrong if a server was not spoken to because of TLS. Nothing was sent then. */
+function wrongConnection(error: unknown, url: string): Unreachable | undefined {
+  if (!isA(error, Error)) return undefined;
+  const code = String((error as { code?: unknown }).code ?? "");
+  const text = words(error);
+  if (distrust.test(code) || text.includes("invalid peer certificate")) {
+    return misdirected(
+      `the certificate of ${url} is not trusted (${text})`,
+      "before the program starts, set NODE_EXTRA_CA_CERTS (Deno: DENO_CERT) to a file in PEM form with the " +
+        "certificate of its authority, or address the server by a name that is in its certificate",
+      error,
+    );
+  }
+  if (!noTLS.test(`${code} ${text}`)) return undefined;
+  return misdirected(`what answers at ${url} does not speak TLS`, "use an address with http://", error);
+}
+
+function misdirected(what: string, next: string, cause: unknown): Unreachable {
+  const advice = { action: "stop", retry_after_ms: 0, message: next } as const;
+  const message = `${what}: nothing was carried out`;
+  return new Unreachable({ code: "unreachable", message, advice, retryable: false, cause });
+}
+
 function wasUnsent(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!isA(error, Error)) return false;
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   if (error instanceof AggregateError)
     return error.errors.length > 0 && error.errors.every((e) => wasUnsent(e));
-  if (unsent.has(code)) return true;
+  if (unsent.has(code) || error.message.includes("client error (Connect)")) return true; // the latter in Deno
   return cause !== undefined && wasUnsent(cause);
 }

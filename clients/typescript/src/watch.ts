@@ -1,7 +1,9 @@
-import { InterlockError, Unreachable, errorOf, refusal } from "./errors.js";
+import { cancel, later } from "./clock.js";
+import { InterlockError, errorOf, mayPass, refusal } from "./errors.js";
 import { parse } from "./json.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
-import { isGood, problemOf, type Transport } from "./transport.js";
+import { warn, words } from "./text.js";
+import { isGood, problemOf, strange, type Transport } from "./transport.js";
 import type { Decimal, Key, KeepAlive, StreamEnd, Written } from "./types.js";
 
 /** What a watch follows. */
@@ -27,15 +29,21 @@ const resumable: ReadonlySet<string> = new Set([
   "too_many_streams",
 ]);
 
-/** Follows writes, across broken connections and changes of the server, until the signal ends it. */
+/**
+ * Follows writes, across outages and changes of the server, until the signal ends it, with its reason, or
+ * the client is closed.
+ */
 export async function* watch(
   transport: Transport,
   closed: Signal,
   options: WatchOptions,
 ): AsyncGenerator<Written> {
+  if (closed.aborted) throw closed.reason;
   const { signal: outer, end } = linked([options.signal, closed]);
   try {
     yield* follow(transport, outer, options);
+  } catch (error) {
+    if (!closed.aborted || options.signal?.aborted) throw error;
   } finally {
     end();
   }
@@ -48,7 +56,9 @@ async function* follow(
 ): AsyncGenerator<Written> {
   const { servers, retryForMs, clock } = transport.config;
   const place = new Place(options.from);
-  let failedAt = -1;
+  let failedAt: number | undefined;
+  let isTold = false;
+  let hasAnswered = false;
   let follows = 0; // without a line in between: servers that name each other must not send it around for ever
   for (let tries = 0; ; tries++) {
     outer.throwIfAborted();
@@ -59,6 +69,7 @@ async function* follow(
     const index = servers.current;
     const stop = new AbortController();
     const { signal, end } = linked([outer, stop.signal]);
+    const silent = later(() => stop.abort(new Error("no answer in time")), silentMs);
     let cause: unknown;
     try {
       const { status, headers, chunks } = await transport.open("watchState", { query }, index, signal);
@@ -68,16 +79,20 @@ async function* follow(
         return servers.current !== index;
       };
       if (!isGood(status)) {
-        const problem = problemOf(await all(chunks));
-        const error = problem ? refusal(problem) : new Error(`the server answered ${status}`);
+        const text = await all(chunks);
+        const problem = problemOf(text);
+        const error = problem ? refusal(problem) : strange(servers.url(index), status, text);
         if (problem?.code === "not_owner" && follow(problem.active?.http)) continue;
-        if (problem && !resumable.has(problem.code)) throw error;
-        throw new Interruption(error);
+        if (problem && resumable.has(problem.code)) throw new Interruption(error);
+        throw error;
       }
+      cancel(silent);
+      hasAnswered = true;
       if (follow(headers.get("Interlock-Owner"))) continue; // another server forwards the stream
       for await (const line of lines(chunks, silentMs, signal)) {
         tries = follows = 0;
-        failedAt = -1;
+        failedAt = undefined;
+        isTold = false;
         const event = parse(line) as Written | KeepAlive | StreamEnd;
         if (!("event" in event)) {
           if (place.isNew(event)) yield event;
@@ -93,18 +108,23 @@ async function* follow(
       cause = new Error("the stream ended");
     } catch (error) {
       outer.throwIfAborted();
-      if (error instanceof InterlockError) throw error;
+      // A connection that never worked is a mistake of the program, and later an outage.
+      const isMistake = !hasAnswered && tries + 1 >= servers.count;
+      if (error instanceof InterlockError && (!mayPass(error) || (isMistake && !error.retryable)))
+        throw error;
       cause = error instanceof Interruption ? error.cause : error;
     } finally {
+      cancel(silent);
       stop.abort();
       end();
     }
     servers.failed(index);
-    if (failedAt < 0) failedAt = clock.now();
+    failedAt ??= clock.steady();
     const pause = servers.pause(tries + 1, 0);
-    if (clock.now() + pause - failedAt >= retryForMs) {
-      if (cause instanceof InterlockError) throw cause;
-      throw new Unreachable({ code: "unreachable", message: `no server answered: ${String(cause)}`, cause });
+    if (!isTold && clock.steady() + pause - failedAt >= retryForMs) {
+      isTold = true;
+      const what = options.key ?? `${options.prefix ?? ""}...`;
+      warn(`the watch of ${what} goes on when a server answers again: ${words(cause)}`);
     }
     await sleep(pause, outer);
   }

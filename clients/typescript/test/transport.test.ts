@@ -4,6 +4,7 @@ import {
   Client,
   Held,
   InterlockError,
+  InvalidRequest,
   LeaseLost,
   OutcomeUnknown,
   Refused,
@@ -196,22 +197,111 @@ test("a stream of writes is opened again at the owner of the shard, if that is o
 
 test("keys are encoded in the path, and parameters may be repeated", async () => {
   const { fetch, sent } = answering(json(200, { documents: [{ key: "x" }, { key: "y" }] }));
-  const client = new Client({ url: "http://a:1/base/", fetch });
+  const client = new Client({ url: "http://a:1/v1/", fetch });
   await client.look("repo:web/a b?.ts");
   await client.readAll(["x", "y&z"]);
   assert.deepEqual(
     sent.map((s) => s.url),
-    [
-      "http://a:1/base/v1/keys/repo%3Aweb/a%20b%3F.ts",
-      "http://a:1/base/v1/state?key=x&key=y%26z&values=true",
-    ],
+    ["http://a:1/v1/keys/repo%3Aweb/a%20b%3F.ts", "http://a:1/v1/state?key=x&key=y%26z&values=true"],
   );
 });
 
 test("an address that is no address is refused at once", () => {
   assert.throws(() => new Client({ url: "ftp://a" }), /is no address of HTTP/);
-  assert.throws(() => new Client({ url: [] }), /no URL of a server/);
+  for (const url of [[], "", " , ", [" "]]) assert.throws(() => new Client({ url }), /no URL of a server/);
+  for (const url of ["http://a:1/base", "http://a:1/v1/keys", "http://a:1/v2", "a:1?x=1", "http://a:1/#x"])
+    assert.throws(() => new Client({ url }), /leave out what follows http:\/\/a:1$/);
+  assert.throws(
+    () => new Client({ url: "http://ann:secret@a:1" }),
+    (e) => e instanceof TypeError && /pass credential/.test(e.message) && !e.message.includes("secret"),
+  );
+  assert.throws(() => new Client({ url: "http://a b" }), /is no address of a server: it should look like/);
+  for (const url of ["http://a:1,", " http://a:1/v1 , ", "a:1/v1/,", ["a:1", ""], "http://a:1\n"])
+    assert.equal(new Client({ url }).transport.config.servers.url(0), "http://a:1");
   assert.equal(new Client({ url: "127.0.0.1:7420" }).agent, `typescript-${process.pid}`);
+});
+
+test("a line break at the end of a credential is left out, and what no header can have is refused", async () => {
+  for (const end of ["", "\n", "\r\n"]) {
+    const { fetch, sent } = answering(json(200, { documents: [{}] }));
+    await new Client({ url: "a:1", fetch, credential: `secret${end}` }).read("k");
+    assert.equal(sent[0]?.headers.get("Authorization"), "Bearer secret");
+  }
+  for (const credential of [
+    "se\ncret",
+    "secret\n\n",
+    "\nsecret",
+    "secret\r",
+    "se cret",
+    "se\tcret",
+    "se\0",
+    "gehëim",
+  ])
+    assert.throws(
+      () => new Client({ credential }),
+      (e) => e instanceof TypeError && /^the credential has/.test(e.message) && !e.message.includes("se"),
+    );
+  assert.throws(() => new Client({ namespace: "a\nb" }), /^TypeError: the namespace has/);
+});
+
+test("what cannot be encoded is told before anything is sent", async () => {
+  const { fetch, sent } = answering(json(200, { version: "7" }));
+  const client = new Client({ url: "a:1", fetch });
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  const broken = { toJSON: () => assert.fail("no form") };
+  for (const work of [
+    client.commit({ writes: [{ key: "k", put: cycle }] }),
+    client.commit({ writes: [{ key: "k", put: broken }] }),
+    client.look("\ud800"),
+    client.commit({ idempotencyKey: "a\nb" }),
+  ]) {
+    const error = await failure(work);
+    assert.ok(error instanceof InvalidRequest && /was not sent, as it cannot be encoded/.test(error.message));
+  }
+  assert.equal(sent.length, 0);
+});
+
+/** Fails as TLS does in a runtime. */
+const handshake = (text: string, code?: string) => () => {
+  throw new TypeError("fetch failed", { cause: Object.assign(new Error(text), code ? { code } : {}) });
+};
+
+test("a server that is not to be spoken to is named at once, with what to set", async () => {
+  const cases: [() => Response, RegExp][] = [
+    [
+      handshake("unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+      /NODE_EXTRA_CA_CERTS/,
+    ],
+    [handshake("self-signed certificate", "DEPTH_ZERO_SELF_SIGNED_CERT"), /NODE_EXTRA_CA_CERTS/],
+    [handshake("certificate has expired", "CERT_HAS_EXPIRED"), /certificate has expired/],
+    [handshake("Hostname/IP does not match", "ERR_TLS_CERT_ALTNAME_INVALID"), /by a name that is in its/],
+    [handshake("client error (Connect): invalid peer certificate: UnknownIssuer"), /DENO_CERT/],
+    [handshake("write EPROTO: ssl3_get_record:wrong version number", "EPROTO"), /does not speak TLS.*http:/],
+    [
+      () => new Response("Client sent an HTTP request to an HTTPS server.\n", { status: 400 }),
+      /speaks TLS.*use an address with https/,
+    ],
+  ];
+  for (const [answer, words] of cases)
+    for (const url of ["https://a:1", ["https://a:1", "https://b:1"]]) {
+      const { fetch, sent } = answering(answer);
+      const client = new Client({ url, fetch });
+      const tries = typeof url === "string" ? 1 : 2;
+      const error = await failure(client.lease("k"));
+      assert.ok(error instanceof Unreachable && !error.retryable, String(error));
+      assert.match(String(error), words);
+      assert.match(String(error), /nothing was carried out/);
+      assert.equal(sent.length, tries);
+      assert.match(String(await failure(client.watch({ key: "k" }).next())), words);
+    }
+});
+
+test("another server is asked when the certificate of one is not trusted", async () => {
+  const untrusted = handshake("self-signed certificate", "DEPTH_ZERO_SELF_SIGNED_CERT");
+  const { fetch, sent } = answering(untrusted, json(200, { version: "7" }));
+  assert.equal((await new Client({ url: two, fetch }).commit({})).version, "7");
+  assert.equal(sent.length, 2);
 });
 
 test("integers beyond 2^53 are strings, and a bigint is sent in full", () => {
