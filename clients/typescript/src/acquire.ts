@@ -150,7 +150,7 @@ export class Line {
     onConflict: "wait" | "preempt" = "wait",
   ): Promise<Obtained> {
     const wait = waiting.waitMs ?? defaultWaitMs;
-    const until = this.clock.now() + wait;
+    const until = this.clock.steady() + wait;
     waiting.signal?.throwIfAborted();
     for (;;) {
       const session = await this.keeper.session(waiting.signal);
@@ -159,7 +159,7 @@ export class Line {
         const { id } = got.granted.lease;
         if (late === "return" || !this.keeper.isLeaving(id)) return got;
         // The flow was granted again what this client is just giving back: that comes first.
-        const release = this.transport.send("releaseLease", { path: { id } }, this.#insisting);
+        const release = this.keeper.insist("releaseLease", { path: { id } });
         await orAborted(release, waiting.signal).catch((error: unknown) => {
           if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
         });
@@ -167,7 +167,8 @@ export class Line {
         if (!(error instanceof InterlockError)) throw error;
         if (sessionIsGone(error.code)) this.keeper.sessionLost(session, error);
         const restarts = late === "release" && codesOfRestart.has(error.code);
-        if (!restarts || this.keeper.closed.aborted || (this.clock.now() >= until && wait > 0)) throw error;
+        if (!restarts || this.keeper.closed.aborted || (this.clock.steady() >= until && wait > 0))
+          throw error;
       }
     }
   }
@@ -182,7 +183,7 @@ export class Line {
   ): Promise<Obtained> {
     const { signal } = waiting;
     signal?.throwIfAborted();
-    const left = until - this.clock.now();
+    const left = until - this.clock.steady();
     const fields: WaitFields = { wait_ms: 0 };
     if ((waiting.waitMs ?? defaultWaitMs) > 0) {
       fields.on_conflict = onConflict;
@@ -228,9 +229,9 @@ export class Line {
       return await orAborted(asking, signal);
     } catch (error) {
       if (signal?.aborted && error === signal.reason) {
-        await this.#shielded(asking.catch(() => send(this.#insisting)).then(undo));
+        await this.shielded(asking.catch(() => send(this.keeper.insisting)).then(undo));
       } else if (error instanceof OutcomeUnknown) {
-        void this.#background(send(this.#insisting).then(undo));
+        void this.#background(send(this.keeper.insisting).then(undo));
       }
       throw error;
     }
@@ -254,7 +255,7 @@ export class Line {
       ticket = data.ticket;
       try {
         waiting.onQueued?.(ticket, data.holders);
-        const left = until - this.clock.now();
+        const left = until - this.clock.steady();
         if (left <= -cleanupMs) throw overdue(data);
         const wait = Math.round(Math.min(limits.maxLongPollMs, Math.max(left, 0) + 1000));
         const retryForMs = Math.min(this.transport.config.retryForMs, Math.max(0, left));
@@ -269,10 +270,10 @@ export class Line {
       } catch (error) {
         if (error instanceof InterlockError && error.problem && isDecided(error)) throw error;
         if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
-        const kept = await this.#shielded(this.#leave(ticket, late, session));
+        const kept = await this.shielded(this.#leave(ticket, late, session));
         if (kept) return kept;
         if (!(error instanceof InterlockError) || isDecided(error)) throw error;
-        if (this.clock.now() >= until) throw overdue(data);
+        if (this.clock.steady() >= until) throw overdue(data);
         throw new OutcomeUnknown({
           code: "outcome_unknown",
           message: `${error.message}, since the request was in line: what it has got is given back`,
@@ -293,7 +294,7 @@ export class Line {
     if (!("lease" in data)) return undefined;
     if (late === "return") return { granted: data as t.Granted, session, sentAt: answer.sentAt };
     if (this.keeper.grants.has(data.lease.id)) return undefined; // an earlier request of the flow holds it
-    await this.transport.send("releaseLease", { path: { id: data.lease.id } }, this.#insisting);
+    await this.keeper.insist("releaseLease", { path: { id: data.lease.id } });
     return undefined;
   }
 
@@ -305,15 +306,11 @@ export class Line {
   ): Promise<Obtained | undefined> {
     const path = { id: ticket.id };
     if (late === "return") {
-      const { data, sentAt } = await this.transport.send("getTicket", { path }, this.#insisting);
+      const { data, sentAt } = await this.keeper.insist("getTicket", { path });
       if ("lease" in data) return { granted: data, session, sentAt };
     }
-    await this.transport.send("deleteTicket", { path }, this.#insisting);
+    await this.keeper.insist("deleteTicket", { path });
     return undefined;
-  }
-
-  get #insisting(): Sending {
-    return this.keeper.insisting;
   }
 
   #background<T>(work: Promise<T>): Promise<T | undefined> {
@@ -322,13 +319,13 @@ export class Line {
     return quiet.finally(() => this.#undoing.delete(quiet));
   }
 
-  /** Waits for a cleanup, at most two seconds. It goes on in the background. */
-  async #shielded<T>(work: Promise<T>): Promise<T | undefined> {
+  /** Waits for what has to be done after its caller has left, for two seconds at most. Then it goes on. */
+  async shielded<T>(work: Promise<T>, ms = cleanupMs): Promise<T | undefined> {
     const limit = new AbortController();
     try {
       return await Promise.race([
         this.#background(work),
-        sleep(cleanupMs, limit.signal).then(
+        sleep(ms, limit.signal).then(
           () => undefined,
           () => undefined,
         ),

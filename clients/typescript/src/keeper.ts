@@ -1,4 +1,4 @@
-import type { Clock } from "./clock.js";
+import { backoff, cancel, later, type Clock, type Timer } from "./clock.js";
 import {
   ClientClosed,
   InterlockError,
@@ -6,12 +6,14 @@ import {
   Refused,
   errorOf,
   leaseIsGone,
+  mayPass,
   sessionIsGone,
 } from "./errors.js";
 import { attentiveMs, type Servers } from "./servers.js";
-import { Stop, orAborted, unref, type Signal } from "./stop.js";
-import type { Sending, Transport } from "./transport.js";
-import type { Advice, Heartbeat, Lease, LeaseID, SessionID, Yield } from "./types.js";
+import { Stop, orAborted, sleep, unref, type Signal } from "./stop.js";
+import { warn } from "./text.js";
+import type { OperationName, RequestParameters, Sending, Transport } from "./transport.js";
+import type { Advice, Heartbeat, Lease, LeaseID, Operations, SessionID, Yield } from "./types.js";
 
 /** The session of a client: what its heartbeats renew. */
 export interface Session {
@@ -35,6 +37,8 @@ export class Grant {
   listener: ((advice: Advice, lease: Lease) => void) | undefined;
   /** When its max_hold ends it. */
   capAt = Infinity;
+  /** Whether a report is on its way that ends it: no release may be faster. */
+  reporting = false;
 
   constructor(
     readonly keeper: Keeper,
@@ -117,11 +121,15 @@ export class Keeper {
   readonly grants = new Map<string, Grant>();
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
+  /** When the timer is due, by the steady clock. */
+  #due = Infinity;
   #beating: Promise<void> | undefined;
   #nextBeat = Infinity;
   #failures = 0;
   #slept = 0;
+  /** The sleep of the machine that the last confirmation came after. */
+  #confirmedSlept = 0;
   /** Whether a heartbeat may have reported losses that did not arrive. */
   #unsure = false;
   #coming = new Map<object, number>();
@@ -139,6 +147,30 @@ export class Keeper {
   /** How a cleanup is sent: until a server has answered, or the client is closed, which ends all. */
   get insisting(): Sending {
     return { signal: this.#closing, retryForMs: Infinity, background: true };
+  }
+
+  /** Sends a cleanup or a report until a server has decided it, or the signal ends. tell learns of failures. */
+  async insist<O extends OperationName>(
+    operation: O,
+    parameters: RequestParameters<O>,
+    sending: Sending = {},
+    tell?: (error: InterlockError) => void,
+  ): Promise<{ data: Operations[O]["answer"]; sentAt: number }> {
+    const own = { signal: this.#closing, background: true, idempotencyKey: crypto.randomUUID(), ...sending };
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.config.transport.send(operation, parameters, own);
+      } catch (error) {
+        if (own.signal?.aborted || !(error instanceof InterlockError) || !mayPass(error)) throw error;
+        tell?.(error);
+        await sleep(Math.max(error.retryAfterMs, backoff(tries, 0, 5000)), own.signal, own.background);
+      }
+    }
+  }
+
+  /** How long the machine may have slept since the last confirmation, or else its clock was set. */
+  get doubtMs(): number {
+    return this.config.clock.slept - this.#confirmedSlept;
   }
 
   /** The shortest ttl that is kept alive, for the share of an attempt. */
@@ -162,9 +194,11 @@ export class Keeper {
   async #open(): Promise<Session> {
     const { transport, agent, sessionTTLMs } = this.config;
     const body = { agent, ttl_ms: sessionTTLMs };
+    const { slept } = this.config.clock;
     const answer = await transport.send("createSession", { body }, { signal: this.#closing });
     const { id, name, ttl_ms } = answer.data.session;
     this.#session = { id, name, ttlMs: ttl_ms, beatAt: answer.sentAt };
+    this.#confirmedSlept = slept;
     this.#planBeat();
     return this.#session;
   }
@@ -232,17 +266,34 @@ export class Keeper {
 
   /** Sets the timer: at least once a second while there is something to lose, as timers stand still in sleep. */
   #schedule(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer();
     if (!this.#session || this.#closing.aborted) return;
     let next = this.#beating ? Infinity : this.#nextBeat;
     for (const g of this.grants.values()) next = Math.min(next, g.deadline);
-    const now = this.config.clock.now();
+    const { clock } = this.config;
     const most = this.grants.size > 0 ? 1000 : 60_000;
-    this.#timer = setTimeout(() => this.#tick(), Math.max(1, Math.min(next - now, most)));
+    const pause = Math.max(1, Math.min(next - clock.now(), most));
+    this.#due = clock.steady() + pause;
+    this.#timer = later(() => this.#tick(), pause);
     unref(this.#timer);
   }
 
+  /** Stops the timer. If it should have run long ago, nothing ran in this process meanwhile. */
+  #stopTimer(): void {
+    cancel(this.#timer);
+    const late = Math.round(this.config.clock.steady() - this.#due);
+    this.#due = Infinity;
+    const ttl = this.shortestMs;
+    if (this.grants.size === 0 || late <= ttl / 3) return;
+    warn(
+      `the event loop of this process stood still: the timer of the heartbeats came ${late} ms late, and a lease ` +
+        `with a ttl of ${ttl} ms needs one every ${Math.round(ttl / 3)} ms. It may be lost, and its work be done ` +
+        "again: move what computes or blocks to a worker thread, or ask for a longer ttl",
+    );
+  }
+
   #tick(): void {
+    this.#stopTimer();
     const { clock } = this.config;
     const now = clock.now();
     const woke = clock.slept > this.#slept; // the wall clock may only have been set: the server knows
@@ -265,9 +316,8 @@ export class Keeper {
     for (const g of over) this.leave(g.info.id);
     loseAll(over.map((g) => [g, expired(g, now)]));
     for (const g of over) {
-      const path = { id: g.info.id };
       // The server may still count it as held. If it does not answer, the ttl frees the key.
-      this.config.transport.send("releaseLease", { path }, this.insisting).catch(() => {});
+      if (!g.reporting) this.insist("releaseLease", { path: { id: g.info.id } }).catch(() => {});
     }
   }
 
@@ -292,6 +342,7 @@ export class Keeper {
       retryForMs: 0,
       attemptMs: Math.min(10_000, this.#shareMs()),
     };
+    const { slept } = clock;
     try {
       const answer = await transport.send(
         "heartbeatSession",
@@ -299,6 +350,7 @@ export class Keeper {
         sending,
       );
       session.beatAt = answer.sentAt;
+      this.#confirmedSlept = slept;
       this.#failures = 0;
       this.#nextBeat = Infinity;
       this.#planBeat();
@@ -369,7 +421,7 @@ export class Keeper {
   /** Ends the session, which releases its leases and leaves all lines. */
   async close(): Promise<void> {
     const session = this.#session;
-    clearTimeout(this.#timer);
+    cancel(this.#timer);
     this.#closing.abort(new ClientClosed());
     loseAll([...this.grants.values()].map((g) => [g, lossOf(new ClientClosed())]));
     const opening = this.#opening;
@@ -387,14 +439,15 @@ export class Keeper {
 
 /** The loss of a lease by this machine's clock. */
 export function expired(g: Grant, now: number): LeaseLost {
-  const key = g.info.claims[0]?.key ?? "";
+  const key = g.info.claims[0]?.key;
+  const what = key === undefined ? "the lease" : `the lease on ${key}`; // a task may have no keys
   const silent = Math.round(now - Math.max(g.session.beatAt, g.confirmedAt));
   return new LeaseLost({
     code: "expired",
     message:
       now >= g.capAt
-        ? `the lease on ${key} reached its max_hold`
-        : `the lease on ${key} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
+        ? `${what} reached its max_hold`
+        : `${what} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
     advice: {
       action: "re_read",
       retry_after_ms: 0,

@@ -1,10 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Ask, Waiting } from "./acquire.js";
 import type { Client } from "./client.js";
-import { linked, orAborted } from "./stop.js";
+import { linked, listen, orAborted } from "./stop.js";
 import type { Commit } from "./state.js";
 import { InterlockError, LeaseLost, OutcomeUnknown, leaseIsGone } from "./errors.js";
 import { Grant, expired, lossOf } from "./keeper.js";
+import { clip } from "./text.js";
+import { limits } from "./types.js";
 import type * as t from "./types.js";
 
 /** A report to the next holders. */
@@ -25,6 +27,8 @@ export class Lease implements AsyncDisposable {
   #granted: t.Granted;
   readonly #own = new AbortController();
   readonly #flow: string;
+  /** Lets go of the signal of the grant. */
+  #deafen = () => {};
   #releasing: Promise<void> | undefined;
   #reported = false;
   /** The end of the lease that its release has met. */
@@ -40,7 +44,7 @@ export class Lease implements AsyncDisposable {
     const { signal } = grant.aborting;
     const end = () => this.#own.abort(signal.reason);
     if (signal.aborted) end();
-    else signal.addEventListener("abort", end, { once: true, signal: this.#own.signal });
+    else this.#deafen = listen(signal, end);
   }
 
   /** The lease's id: a secret of its holder. */
@@ -150,7 +154,7 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Frees the lease, and reports to the next holders. Further calls return the result of the first.
-   * It rejects with LeaseLost if the lease was already gone.
+   * It rejects with LeaseLost if the lease was already gone. Too long a report is cut off.
    */
   release(report: Outcome = {}): Promise<void> {
     this.#releasing ??= this.#release(report);
@@ -158,53 +162,69 @@ export class Lease implements AsyncDisposable {
   }
 
   async #release(report: Outcome): Promise<void> {
+    const body: t.ReleaseRequest = {};
+    if (report.outcome !== undefined) body.outcome = clip(String(report.outcome), limits.maxNameBytes);
+    if (report.note !== undefined) body.note = clip(String(report.note), limits.maxNoteBytes);
     const grant = this.#grant;
+    const { keeper } = grant;
     grant.handles--;
     if (grant.lost) throw grant.lost;
     const over = this.#loss();
+    // A lease that is over only because the machine seems to have slept may be held: the server knows.
+    const left = grant.deadline - (this.#client.clock.now() - keeper.doubtMs);
+    const lost = left <= 0 ? over : undefined;
     this.#own.abort(
-      over ??
+      lost ??
         new LeaseLost({
           code: "released",
           message: `the lease on ${this.key} was released`,
           advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
         }),
     );
+    this.#deafen();
     if (grant.handles > 0) return;
-    grant.keeper.forget(grant);
-    grant.keeper.leave(this.id);
-    const body: t.ReleaseRequest = {};
-    if (report.outcome !== undefined) body.outcome = report.outcome;
-    if (report.note !== undefined) body.note = report.note;
+    keeper.forget(grant);
+    keeper.leave(this.id);
     // It goes on in the background: heartbeats of the session would keep the lease alive otherwise.
-    const { closed } = grant.keeper;
-    const work = this.#client.transport.send(
-      "releaseLease",
-      { path: { id: this.id }, body },
-      grant.keeper.insisting,
-    );
-    if (over) {
+    const work = this.#giveBack(body);
+    if (lost) {
       work.catch(() => {});
-      throw over;
+      throw lost;
     }
-    const { signal: limit, end } = linked([], Math.max(0, grant.deadline - this.#client.clock.now()));
+    const { signal: limit, end } = linked([], Math.max(0, left));
     try {
       await orAborted(work, limit);
     } catch (error) {
-      if (closed.aborted) return; // the end of the session released it
+      if (keeper.closed.aborted) return; // the end of the session released it
       if (error instanceof InterlockError && leaseIsGone(error.code)) {
         if (error.code === "released") return; // by an earlier attempt at this release
         this.#verdict = lossOf(error);
         throw this.#verdict;
       }
       if (!limit.aborted) throw error;
-      throw new OutcomeUnknown({
-        code: "outcome_unknown",
-        message: `no server confirmed the release of ${this.key} before its ttl was over`,
-        cause: error,
-      });
+      throw (
+        over ??
+        new OutcomeUnknown({
+          code: "outcome_unknown",
+          message: `no server confirmed the release of ${this.key} before its ttl was over`,
+          cause: error,
+        })
+      );
     } finally {
       end();
+    }
+  }
+
+  /** Releases the lease at the server. A report that the server refuses does not keep it. */
+  async #giveBack(body: t.ReleaseRequest): Promise<void> {
+    const { keeper } = this.#grant;
+    const path = { id: this.id };
+    try {
+      await keeper.insist("releaseLease", { path, body });
+    } catch (error) {
+      if (!(error instanceof InterlockError) || leaseIsGone(error.code)) throw error;
+      await keeper.insist("releaseLease", { path });
+      throw error;
     }
   }
 
@@ -298,6 +318,11 @@ export class Lease implements AsyncDisposable {
   /** Why it was lost, if it was. @internal */
   get loss(): LeaseLost | undefined {
     return this.#grant.lost;
+  }
+
+  /** Takes note that a report which ends it begins. @internal */
+  reports(): void {
+    this.#grant.reporting = true;
   }
 
   /** Takes note that the server has ended it. @internal */

@@ -31,7 +31,7 @@ export async function startRun(client: Client, options: RunOptions): Promise<Lea
   const idempotencyKey = crypto.randomUUID();
   const { data, sentAt } = await client.line.undoable(
     (sending) => client.transport.send("startRun", { body }, { ...sending, idempotencyKey, waitMs: wait }),
-    ({ data }) => client.request("endRun", { path: { id: data.run.id }, body: {} }),
+    ({ data }) => client.keeper.insist("endRun", { path: { id: data.run.id }, body: {} }),
     options.signal,
   );
   const grant = await client.keeper.adopt(session, data.run.lease, sentAt);

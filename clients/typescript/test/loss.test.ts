@@ -169,6 +169,52 @@ test("after a sleep of the machine a lease is not held until the server has conf
   await lease.release();
 });
 
+test("a release after the wall clock was set is a release, and waits go on", async () => {
+  const hands = handClock();
+  const client = server.client("billing-7", { clock: hands.clock });
+  const lease = await client.lease("account:8");
+  const waiting = client.lease("account:8", { waitMs: 60_000 });
+  await until(operator, "account:8", 1, 1);
+  hands.wall += 3_600_000;
+  await lease.release();
+  assert.ok(lease.signal.reason instanceof LeaseLost && lease.signal.reason.code === "released");
+  const next = await waiting;
+  hands.wall += 3_600_000;
+  assert.equal(await client.withLease("account:9", () => ((hands.wall += 3_600_000), "done")), "done");
+  hands.wall -= 10_800_000;
+  await next.release();
+  assert.equal((await operator.look("account:8")).holders.length, 0);
+});
+
+test("a release after the machine has slept tells that the server has ended the lease", async () => {
+  const hands = handClock();
+  const client = server.client("billing-7", { clock: hands.clock });
+  const lease = await client.lease("account:10", { graceMs: 0 });
+  await revoke("account:10", lease.fence);
+  hands.wall += 3_600_000;
+  const error = await failure(lease.release());
+  assert.ok(error instanceof LeaseLost && error.code === "revoked");
+});
+
+test("an event loop that stood still is named", async () => {
+  const hands = handClock();
+  const client = server.client("billing-7", { clock: hands.clock });
+  await using lease = await client.lease("account:11", { ttlMs: 15_000 });
+  const warned = new Promise<Error>((resolve) =>
+    process.on("warning", (warning) => warning.name === "InterlockWarning" && resolve(warning)),
+  );
+  hands.monotonic += 6500; // of which the timer comes a second later at most
+  hands.wall += 6500;
+  await using other = await client.lease("account:12"); // the keeper looks at its timer
+  const { message } = await warned;
+  assert.equal(other.held, true);
+  assert.match(
+    message,
+    /event loop .* came [56]\d{3} ms late, and a lease with a ttl of 15000 ms .* worker thread/,
+  );
+  assert.equal(lease.held, true);
+});
+
 test("many leases are kept by one heartbeat", async () => {
   let beats = 0;
   let beaten = () => {};
