@@ -1,8 +1,11 @@
 import type { Client } from "./client.js";
-import { EffectTaken } from "./errors.js";
+import { EffectTaken, InvalidRequest } from "./errors.js";
+import { resultOf, unstored } from "./json.js";
 import { under, type Lease } from "./lease.js";
-import type { Signal } from "./stop.js";
-import { limits } from "./types.js";
+import { orAborted, sleep, type Signal } from "./stop.js";
+import { clip, isA, warn, words } from "./text.js";
+import type { RequestParameters } from "./transport.js";
+import { codes, limits } from "./types.js";
 import type * as t from "./types.js";
 
 /**
@@ -39,7 +42,7 @@ export class NotDone extends Error {
 /** How long one request waits for another caller. */
 const sliceMs = 10_000;
 
-/** How long the outcome of an effect is reported. */
+/** How long the caller waits for the report of an outcome, which goes on after that. */
 const settleMs = 10_000;
 
 /** Does something once; see Client.effect. */
@@ -51,37 +54,92 @@ export async function perform<T>(
 ): Promise<T> {
   const effect = await claim(client, action, options);
   if (effect.state === "done") return effect.result as T;
-  const id = effect.id ?? "";
-  const sending = { retryForMs: settleMs };
+  const settle = new Settlement(client, action, effect.id ?? ("" as t.EffectID));
   let result: T;
   try {
     result = await act(effect);
   } catch (error) {
-    const reason = clip(error instanceof Error ? error.message : String(error));
-    const operation = error instanceof NotDone ? "cancelEffect" : "markEffectUnknown";
-    await client
-      .request(operation, { path: { id }, body: { reason } }, sending)
-      .catch((unreported: unknown) => {
-        throw new AggregateError(
-          [error, unreported],
-          "the action failed, and so did the report to the server",
-        );
-      });
-    throw error instanceof NotDone ? error.cause : error;
+    const body = { reason: clip(words(error), limits.maxReasonBytes) };
+    if (!isA(error, NotDone)) {
+      await settle.by("markEffectUnknown", body);
+      throw error;
+    }
+    await settle.by("cancelEffect", body);
+    throw error.cause;
   }
-  const body: t.DoneRequest = result === undefined ? {} : { result };
-  await client.request("completeEffect", { path: { id }, body }, sending);
+  const stored = result === undefined ? undefined : resultOf(result);
+  if (stored?.problem !== undefined)
+    warn(`${settle} was done, and its result is not stored for later callers: ${stored.problem}`);
+  await settle.by("completeEffect", stored ? { result: stored.value } : {}, (why) => ({
+    result: unstored(why).value,
+  }));
   return result;
+}
+
+type Settling = "completeEffect" | "markEffectUnknown" | "cancelEffect";
+
+/** The report of what became of an effect. */
+class Settlement {
+  readonly #arrived: () => void;
+
+  constructor(
+    readonly client: Client,
+    readonly action: Action,
+    readonly id: t.EffectID,
+  ) {
+    let arrived = () => {};
+    const arrival = new Promise<void>((resolve) => (arrived = resolve));
+    client.doing.set(id, arrival);
+    this.#arrived = arrived;
+  }
+
+  toString(): string {
+    return `the effect ${this.action.tool} on ${this.action.target}`;
+  }
+
+  /**
+   * Reports, for as long as the caller waits and then in the background. It never throws: the caller gets
+   * what his function returned, or its error.
+   */
+  async by(
+    operation: Settling,
+    body: t.DoneRequest | t.ReasonRequest,
+    instead?: (why: string) => t.DoneRequest,
+  ): Promise<void> {
+    const { client, id } = this;
+    let isOver = false;
+    const send = (body: t.DoneRequest | t.ReasonRequest) =>
+      client.keeper.insist(operation, { path: { id }, body } as RequestParameters<Settling>);
+    const report = send(body)
+      .catch((error: unknown) => {
+        if (!instead || !(error instanceof InvalidRequest)) throw error;
+        return send(instead(error.message));
+      })
+      .then(
+        () => {
+          client.doing.delete(id);
+          this.#arrived();
+        },
+        (error: unknown) => {
+          if (!client.keeper.closed.aborted)
+            warn(`the server refused the report of ${this}: ${words(error)}`);
+        },
+      )
+      .finally(() => (isOver = true));
+    await client.line.shielded(report, settleMs);
+    if (!isOver) warn(`the report of ${this} goes on when a server answers again`);
+  }
 }
 
 /** Claims an effect, and waits while another caller has claimed it. */
 async function claim(client: Client, action: Action, options: EffectOptions): Promise<t.Effect> {
-  const until = client.clock.now() + (options.waitMs ?? 60_000);
+  const { clock, doing, keeper } = client;
+  const until = clock.steady() + (options.waitMs ?? 60_000);
   const flow = client.newFlow(); // a claim of the same flow would be taken for this one
   for (;;) {
     options.signal?.throwIfAborted();
-    const session = await client.keeper.session(options.signal);
-    const left = Math.max(0, until - client.clock.now());
+    const session = await keeper.session(options.signal);
+    const left = Math.max(0, until - clock.steady());
     const body: t.EffectRequest = { ...action, session: session.id, flow };
     body.wait_ms = Math.round(Math.min(left, sliceMs));
     if (options.lease) body.lease = options.lease.id;
@@ -92,24 +150,36 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
           (sending) =>
             client.transport.send("claimEffect", { body }, { ...sending, idempotencyKey, waitMs: sliceMs }),
           async ({ data: { effect, outcome } }) => {
-            if (outcome !== "claimed" || effect.id === undefined) return;
+            if (outcome !== "claimed" || effect.id === undefined || doing.has(effect.id)) return;
             const reason = "its caller left before it was started";
-            await client.request("cancelEffect", { path: { id: effect.id }, body: { reason } });
+            await keeper.insist("cancelEffect", { path: { id: effect.id }, body: { reason } });
           },
           options.signal,
         ),
       );
-      return data.effect;
+      // Under one lease the server takes a second claim for a repetition of the first.
+      const other = data.outcome === "claimed" ? doing.get(data.effect.id as t.EffectID) : undefined;
+      if (!other) return data.effect;
+      if (clock.steady() >= until) throw taken(data);
+      const rest = Math.max(0, until - clock.steady());
+      await orAborted(Promise.race([other, sleep(rest, keeper.closed)]), options.signal);
     } catch (error) {
-      const taken = error instanceof EffectTaken && error.code === "effect_claimed";
-      if (!taken || client.clock.now() >= until) throw error;
+      const isTaken = error instanceof EffectTaken && error.code === "effect_claimed";
+      if (!isTaken || clock.steady() >= until) throw error;
     }
   }
 }
 
-/** Shortens a reason to what the server keeps of one. */
-export function clip(reason: string): string {
-  const bytes = new TextEncoder().encode(reason);
-  if (bytes.length <= limits.maxReasonBytes) return reason;
-  return new TextDecoder().decode(bytes.slice(0, limits.maxReasonBytes - 3)).replace(/\uFFFD+$/, "");
+/** The refusal of a claim that another call of this client has. */
+function taken({ effect, at, server_time }: t.EffectAnswer): EffectTaken {
+  const message =
+    "another call under the same lease has claimed the effect, and its outcome is not reported yet";
+  const { retryAfterMs, next, action, status, title } = codes.effect_claimed;
+  const advice = { action, retry_after_ms: retryAfterMs, message: next };
+  const about = { type: "about:blank", title, status, code: "effect_claimed", retryable: true } as const;
+  return new EffectTaken({
+    code: "effect_claimed",
+    message,
+    problem: { ...about, detail: message, advice, effect, at, server_time },
+  });
 }

@@ -252,3 +252,54 @@ test("a task whose lease is lost as its end is reported fails with the loss", as
   assert.ok(expired(failed));
   assert.equal(stage.sent.filter((request) => request.endsWith("/nack")).length, 0);
 });
+
+test("an end for which there is no room is a failed attempt, and one that may pass is reported again", async () => {
+  for (const [code, reports] of [
+    ["too_many_tasks", ["ack", "nack"]],
+    ["quota_exceeded", ["ack", "ack"]],
+    ["shutting_down", ["ack", "ack"]],
+  ] as const) {
+    const stage = new Stage();
+    await using client = stage.client;
+    const stop = new AbortController();
+    const sent: string[] = [];
+    stage.answer = (request) => {
+      if (request.endsWith("/pull")) {
+        const { lease } = stage.grant() as { lease: object };
+        const task = { id: "t_1", queue: "q", state: "running" };
+        return json(200, { tasks: [{ task, lease, changed: false, notes: [], documents: [], as_of: "1" }] });
+      }
+      sent.push(request.slice(request.lastIndexOf("/") + 1));
+      return sent.length === 1 ? refusal(code) : json(200, { outcome: "done" });
+    };
+    await client.work({ queue: "q", signal: stop.signal }, () => stop.abort());
+    assert.deepEqual(sent, reports);
+  }
+});
+
+test("a lease that runs out while its end is on the way is not released: the server decides", async () => {
+  const stage = new Stage();
+  await using client = stage.client;
+  const stop = new AbortController();
+  const errors: unknown[] = [];
+  let handled: Lease | undefined;
+  let acks = 0;
+  stage.answer = async (request) => {
+    if (request.endsWith("/pull")) {
+      const { lease } = stage.grant() as { lease: object };
+      const task = { id: "t_1", queue: "q", state: "running" };
+      return json(200, { tasks: [{ task, lease, changed: false, notes: [], documents: [], as_of: "1" }] });
+    }
+    if (!request.endsWith("/ack") || ++acks > 1) return json(request.endsWith("/ack") ? 200 : 503, {});
+    assert.ok(handled);
+    await stage.runOut(handled);
+    return json(503, {});
+  };
+  const onError = (error: unknown) => void errors.push(error);
+  await client.work({ queue: "q", signal: stop.signal, onError }, ({ lease }) => {
+    handled = lease;
+    stop.abort();
+  });
+  assert.deepEqual([acks, errors], [2, []]);
+  assert.equal(stage.sent.filter((request) => request === `POST /v1/leases/l_1/release`).length, 0);
+});

@@ -293,6 +293,7 @@ test("a server that is not to be spoken to is named at once, with what to set", 
       assert.match(String(error), words);
       assert.match(String(error), /nothing was carried out/);
       assert.equal(sent.length, tries);
+      assert.match(String(await failure(client.work({ queue: "q" }, () => {}))), words);
       assert.match(String(await failure(client.watch({ key: "k" }).next())), words);
     }
 });
