@@ -42,7 +42,7 @@ func runInit(s *spec) error {
 	if err != nil {
 		return err
 	}
-	go untilCallerEnds()
+	go untilCallerEnds(-1)
 	var timeUp atomic.Bool
 	if s.Limits.Time > 0 {
 		go endAfter(s.Limits.Time, &timeUp)
@@ -94,12 +94,17 @@ func reap(command int) int {
 	}
 }
 
-// untilCallerEnds ends this process, and with it the sandbox, when the caller has gone.
-func untilCallerEnds() {
+// untilCallerEnds ends this process, and with it the sandbox, when the caller has gone. It looks for so many
+// milliseconds; below 0 it does not return.
+func untilCallerEnds(timeout int) {
 	end := []unix.PollFd{{Fd: controlFD}} // no events: a closed other end is always reported
 	for {
-		if n, err := unix.Poll(end, -1); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+		n, err := unix.Poll(end, timeout)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
 			os.Exit(exitSignal + int(unix.SIGKILL))
+		}
+		if n == 0 && err == nil {
+			return
 		}
 	}
 }

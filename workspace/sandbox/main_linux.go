@@ -68,9 +68,7 @@ func start(s *spec) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}
-	if unix.Getppid() != s.Caller {
-		os.Exit(exitSignal + int(unix.SIGKILL))
-	}
+	untilCallerEnds(0) // it may have ended before
 	var flags uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
 	role := roleOverlay
 	if s.Mechanism == Namespaces {

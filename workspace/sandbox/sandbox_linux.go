@@ -75,7 +75,6 @@ func (s *Sandbox) prepare(cfg Config) error {
 	s.self, s.out, s.env = self, cfg.Forward, withPath(cfg.Env)
 	s.spec = spec{
 		Plan: plan, Overlays: cfg.Overlays, Net: cfg.Net, Argv: cfg.Argv, Dir: cfg.Dir, Limits: cfg.Limits,
-		Caller: os.Getpid(),
 	}
 	for _, f := range cfg.Forward {
 		s.spec.Inside = append(s.spec.Inside, f.Inside)

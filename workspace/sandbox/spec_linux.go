@@ -44,7 +44,6 @@ type spec struct {
 	GroupMemory, GroupProcesses, Join bool
 	// PIDMax means that the number of processes is limited by that of process ids.
 	PIDMax bool
-	Caller int // process id
 }
 
 func (s *spec) file() (*os.File, error) {
