@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/workspace/sandbox"
 )
 
 func main() {
 	sandbox.Main()
+	job.Main()
 	os.Exit(execute(context.Background(), os.Args[1:]))
 }
 

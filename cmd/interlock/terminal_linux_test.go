@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/tools"
@@ -24,6 +24,7 @@ import (
 type screen struct {
 	t      *testing.T
 	master *os.File
+	pid    int // of the shell
 
 	mu   sync.Mutex
 	text strings.Builder
@@ -42,7 +43,7 @@ func newScreen(t *testing.T, env []string, name string, args ...string) *screen 
 		t.Fatal(err)
 	}
 	slave.Close()
-	s := &screen{t: t, master: master, more: make(chan struct{}, 1)}
+	s := &screen{t: t, master: master, pid: cmd.Process.Pid, more: make(chan struct{}, 1)}
 	go func() {
 		buf := make([]byte, 4096)
 		for {
@@ -102,6 +103,36 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 func (s *screen) types(text string) {
 	s.t.Helper()
 	if _, err := io.WriteString(s.master, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// foreground is the group that has the terminal.
+func (s *screen) foreground() (group int) {
+	s.t.Helper()
+	control, err := s.master.SyscallConn()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	failed := control.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
+	if failed != nil || err != nil {
+		s.t.Fatal(failed, err)
+	}
+	return group
+}
+
+// kill kills the child of the shell.
+func (s *screen) kill() {
+	s.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.pid, s.pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Sscan(string(text), &child); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -271,15 +302,51 @@ func TestColours(t *testing.T) {
 	s.sees("\x1b[32mlive\x1b[0m")
 }
 
-// When interlock itself is killed, the lease is no longer renewed, and the kernel asks the command
-// to end.
-func TestRunKilled(t *testing.T) {
+// When interlock itself is killed while its command reads the terminal, the script around it has the terminal again.
+func TestKilledOnATerminal(t *testing.T) {
 	r := newRig(t)
-	p := r.start("run", "k", "--", "sh", "-c", "trap 'echo got TERM; exit' TERM; echo ready; while :; do read x; done")
-	p.expect("ready")
-	p.signal(syscall.SIGKILL)
-	p.expect("got TERM")
-	p.ends(cli.ExitSignal + int(syscall.SIGKILL))
+	w := newWitness(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, r.env, "sh", "-c", fmt.Sprintf(
+		"sh -c 'exec %s run k -- sh -c \"%s exec cat\"'; echo \"code <$?>\"; read x < %s; read x; echo \"it read <$x>\"",
+		launchtest.Binary(t), strings.ReplaceAll(w.shows("$INTERLOCK_LEASE"), "$", "\\$"), gate,
+	))
+	w.line()
+	s.types("first\n")
+	s.sees("first\r\nfirst") // the echo, and cat: it has the terminal
+	s.kill()
+	w.gone()
+	s.sees("code <137>")
+	busy.Wait(t, "the terminal", func() bool { return s.foreground() == s.pid })
+	if err := os.WriteFile(gate, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.types("second\n")
+	s.sees("it read <second>")
+}
+
+// A job that was stopped on a terminal ends when interlock is killed.
+func TestKilledWhileStopped(t *testing.T) {
+	tools.Need(t, "bash")
+	r := newRig(t)
+	w := newWitness(t)
+	s := newScreen(t, r.env, "bash", "--norc", "--noprofile", "--noediting", "-i")
+	s.sees("$ ")
+	s.types("stty -echo\n")
+	s.sees("$ ")
+	s.types(launchtest.Binary(t) + " run k -- sh -c '" + w.shows("ready") + " exec cat'\n")
+	w.line()
+	s.types("first\n")
+	s.sees("first") // so it has the terminal
+	s.types(ctrlZ)
+	s.sees("Stopped")
+	s.types("kill -KILL %1\n")
+	w.gone()
+	s.types("echo the shell $((1+1))\n")
+	s.sees("the shell 2")
 }
 
 // Text of other agents is bytes to a pipe, and cannot steer a terminal.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -19,14 +18,15 @@ import (
 // on Windows.
 //
 //	              signals, Ctrl-C elsewhere
-//	shell ──► interlock ──────────────────► group of the command
+//	shell ──► interlock ──► watcher ──────► group of the command
 //	            │  lease lost: SIGTERM, after KillAfter SIGKILL ▲
 //	            └─ stops when the command stops (Ctrl-Z), and   │
 //	               goes on with it          Ctrl-C, Ctrl-Z when it has the terminal
 //
 // On Unix, when standard input and output are a terminal, the command gets that terminal at once, as in
 // a shell. Otherwise it gets it when it asks for it (it is then stopped by SIGTTIN or SIGTTOU),
-// because with "interlock run ... | less" the terminal is less's to read.
+// because with "interlock run ... | less" the terminal is less's to read. The watcher kills the group when interlock
+// was killed.
 type Job struct {
 	Path  string
 	Argv  []string
@@ -85,11 +85,6 @@ type change struct {
 
 // Run starts the command and returns when nothing of its group is left.
 func (j *Job) Run() (r Result, err error) {
-	// Linux signals the command when the thread that made it ends, so this one
-	// must not be given to another goroutine and then end.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	if !j.Background {
 		cli.Notify(j.Signals, passedOn...)
 		defer signal.Stop(j.Signals)
@@ -151,8 +146,7 @@ func (j *Job) sweep(changes <-chan change, kill *time.Timer) {
 		kill = time.NewTimer(j.KillAfter)
 	}
 	defer kill.Stop()
-	// Where orphans are not ours to wait for, there is no event for their end.
-	look := time.NewTicker(10 * time.Millisecond)
+	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	var giveUp <-chan time.Time
 	for j.left() {
@@ -172,6 +166,10 @@ func (j *Job) sweep(changes <-chan change, kill *time.Timer) {
 		}
 	}
 }
+
+// lookAgain is how often the group of a command that has ended is looked at: orphans may not be ours to wait for,
+// and then there is no event for their end.
+const lookAgain = 10 * time.Millisecond
 
 // KilledWithin is how long the kernel may take to end what was killed.
 const KilledWithin = 2 * time.Second

@@ -3,6 +3,9 @@
 package job
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -10,7 +13,13 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/test/busy"
 )
+
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
 
 // newJob is a job without a server: the script runs in sh.
 func newJob(t *testing.T, script string) (j *Job, lost chan struct{}) {
@@ -72,5 +81,104 @@ func TestJobThatCannotBegin(t *testing.T) {
 	j.Path = "/nonexistent/sh"
 	if _, err := j.Run(); err == nil {
 		t.Error("no error")
+	}
+}
+
+// witness adds a file to a job that each process of the command has. gone waits until none has it any more.
+func witness(t *testing.T, j *Job) (gone func()) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { errors.Join(read.Close(), write.Close()) })
+	j.Files = append(j.Files, write)
+	return func() {
+		t.Helper()
+		write.Close()
+		if err := read.SetReadDeadline(time.Now().Add(busy.Patience())); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, read); err != nil {
+			t.Errorf("processes of the command live on: %v", err)
+		}
+	}
+}
+
+// A caller that ends while its command is being started takes the command with it.
+func TestCallerEndsAtOnce(t *testing.T) {
+	for name, start := range map[string]func(*Job) error{
+		"before the watcher has begun": func(j *Job) error { return j.startWatcher() },
+		"when the command has begun": func(j *Job) error {
+			_, err := j.startWatched()
+			return err
+		},
+	} {
+		j, _ := newJob(t, "trap '' TERM INT HUP; sleep 1000 & sleep 1000 | sleep 1000")
+		gone := witness(t, j)
+		if err := start(j); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		j.watcher.control.Close() // as the kernel does it
+		gone()
+		if state, err := j.watcher.process.Wait(); err != nil || !state.Success() {
+			t.Errorf("%s: the watcher: %v, %v", name, state, err)
+		}
+		j.watcher.reports.Close()
+	}
+}
+
+// A watcher ends with its command, also when a daemon lives on that has left the group; and it is gone when Run
+// returns.
+func TestWatcherEnds(t *testing.T) {
+	j, _ := newJob(t, "daemon=$(setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' &); echo $daemon >&3")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	j.Files = append(j.Files, write)
+	if r, err := j.Run(); err != nil || r.Code() != 0 {
+		t.Errorf("code %d, %v", r.Code(), err)
+	}
+	if err := j.watcher.process.Signal(syscall.Signal(0)); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("the watcher lives on: %v", err)
+	}
+	var daemon int
+	if _, err := fmt.Fscan(read, &daemon); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(daemon, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+}
+
+// Without its watcher the command is killed: nothing would end it later.
+func TestWatcherIsKilled(t *testing.T) {
+	j, _ := newJob(t, "trap '' TERM; sleep 1000 & sleep 1000 | sleep 1000")
+	gone := witness(t, j)
+	j.Started = func() { _ = j.watcher.process.Kill() }
+	r, err := j.Run()
+	if err != nil || r.Code() != cli.ExitSignal+int(syscall.SIGKILL) {
+		t.Errorf("code %d, %v", r.Code(), err)
+	}
+	gone()
+}
+
+// Signals to a watcher are not for it.
+func TestWatcherSignals(t *testing.T) {
+	j, _ := newJob(t, "kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; kill -TSTP $PPID; exit 7")
+	if r, err := j.Run(); err != nil || r.Code() != 7 {
+		t.Errorf("code %d, %v", r.Code(), err)
+	}
+}
+
+// Of a variable that is there twice the last one counts.
+func TestRepeatedVariable(t *testing.T) {
+	j, _ := newJob(t, `test "$TWICE" = b`)
+	j.Env = append(j.Env, "TWICE=a", "TWICE=b")
+	if r, err := j.Run(); err != nil || r.Code() != 0 {
+		t.Errorf("code %d, %v", r.Code(), err)
 	}
 }

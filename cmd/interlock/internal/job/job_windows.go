@@ -21,6 +21,9 @@ type group struct {
 	object windows.Handle
 }
 
+// Main is for systems without job objects.
+func Main() {}
+
 // passedOn are the signals that the command gets when we get them, as Ctrl-Break. SIGINT is Ctrl-C or Ctrl-Break,
 // and SIGTERM the end of the console or of the user's session.
 var passedOn = []os.Signal{syscall.SIGINT, syscall.SIGTERM}

@@ -66,7 +66,8 @@ ended. Heartbeats run meanwhile. When the lease is lost, because the server cann
 reached for longer than --ttl, or an operator revoked it, or --max-hold has passed, the
 command and all of its process group get SIGTERM, and after --kill-after SIGKILL. Processes
 that the command leaves behind in its group are ended too, before the lease is released; a
-daemon that is to survive leaves the group by setsid.
+daemon that is to survive leaves the group by setsid. When run itself is killed, a watcher
+process sends the group SIGKILL at once.
 
 With -o json the last line on standard error is the result, also of a lease that is refused;
 standard output is the command's.

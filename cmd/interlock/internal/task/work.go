@@ -93,7 +93,7 @@ count.
 
 The lease is renewed meanwhile. When it is lost, the command and all of its process group
 get SIGTERM, and when the lease's grace is nearly over SIGKILL: the task passes to another
-worker.
+worker. When the worker itself is killed, they get SIGKILL at once.
 
 At SIGTERM or SIGINT the worker takes no new tasks and ends when its commands have; after
 --drain, or at a second signal, they are ended, and their tasks continue elsewhere at once.
