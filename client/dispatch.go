@@ -264,9 +264,6 @@ func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
 	c.free(k)
 	if r.Outcome != proto.Refused {
 		s.confirmed(since)
-		if s.lists = r.WantsList; s.lists && s == c.sess {
-			c.sendBeat(s)
-		}
 		if progress != "" {
 			for _, g := range s.leases {
 				g.progressed(since)

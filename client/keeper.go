@@ -114,6 +114,5 @@ func (c *Client) newBeat(s *session) *call {
 	if c.progress != s.told {
 		k.op.Progress, s.told = c.progress, c.progress
 	}
-	k.op.Known = s.known()
 	return k
 }

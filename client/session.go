@@ -30,7 +30,6 @@ type session struct {
 	shortest time.Duration // the shortest ttl of any lease or wait
 	check    time.Time     // no lease is over by our own clock before; zero for never
 	told     string        // the progress that the server knows
-	lists    bool          // the next heartbeat lists the known leases
 	// gaveUp are the flows that lost a lease by our own clock since the session was
 	// last known to live.
 	gaveUp map[string]bool
@@ -104,28 +103,6 @@ func (s *session) add(c *Client, lease *interlock.Lease, packet *interlock.Packe
 	g.update(lease, packet, at)
 	g.asked(lease.Yield)
 	return g
-}
-
-// known tells the server which of the session's leases this client knows of, so that it does not keep others alive.
-func (s *session) known() *interlock.KnownLeases {
-	k := &interlock.KnownLeases{Listed: s.lists}
-	add := func(id interlock.LeaseID) {
-		if k.Add(id); k.Listed {
-			k.Leases = append(k.Leases, id)
-		}
-	}
-	for id, g := range s.leases {
-		if g.of == nil {
-			add(id)
-		}
-	}
-	for id := range s.leaving { // the server may still hold it
-		add(id)
-	}
-	if k.Count > interlock.MaxKnown {
-		return nil
-	}
-	return k
 }
 
 // lost reports to a lease's holder that it is gone. ended means that nothing is left to be

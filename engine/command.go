@@ -72,7 +72,7 @@ type OpenSession struct {
 	TTL   time.Duration       `fingerprint:"2"`
 }
 
-// Heartbeat proves that Head.Session lives and renews all its leases, but none that a list in Known has left out. A
+// Heartbeat proves that Head.Session lives and renews all its leases; one with Known, none that a list has left out. A
 // non-empty Progress replaces the one that others see; a new value restarts the stall terms of all its leases.
 // Answered by Done with Session, and Losses: the leases that ended against the session's will
 // since the last heartbeat, those in their soft tier, and those that Known leaves out. WantsList asks for a heartbeat

@@ -322,7 +322,7 @@ func (e *Engine) recoverNamespace(s *store.Namespace, now store.Time) {
 			sess.Follows.Front().Value.Unfollow()
 		}
 		sess.Timer = store.Timer{Pos: -1, Ord: sess.Num<<1 | 1, Sess: sess}
-		sess.Renewed, sess.Spared = e.Clock, true
+		sess.Renewed, sess.Spared, sess.LeftOut = e.Clock, true, false
 		if sess.Dead {
 			e.expireSession(sess)
 		} else {

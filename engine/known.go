@@ -36,7 +36,7 @@ func (e *Engine) compareKnown(
 			r.Unknown = false
 			e.Arm(r)
 		default:
-			r.Renewed, r.Unknown = r.Beat(), true
+			r.Renewed, r.Unknown, s.LeftOut = r.Beat(), true, true
 			e.Arm(r)
 			if len(losses) < store.MaxLosses {
 				losses = append(losses, store.Loss{Lease: r.Lease(), LeftOut: true})
@@ -44,6 +44,20 @@ func (e *Engine) compareKnown(
 		}
 	}
 	return false, losses
+}
+
+// knowAll has the heartbeats of s renew all its leases again, also those that a list has left out.
+func (e *Engine) knowAll(s *store.Session) {
+	if !s.LeftOut {
+		return
+	}
+	s.LeftOut = false
+	for _, r := range heldLeases(s) {
+		if r.Unknown {
+			r.Unknown = false
+			e.Arm(r)
+		}
+	}
 }
 
 // heldLeases returns the leases of s that heartbeats concern, in the order of their fences.

@@ -20,6 +20,11 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			break
 		}
 		var left []*request
+		if b, ok := c.(*engine.Heartbeat); !ok || b.Known == nil {
+			for _, r := range m.inPhase(held) {
+				r.unknown = r.unknown && r.session != s
+			}
+		}
 		if b, ok := c.(*engine.Heartbeat); ok {
 			wants := false
 			if wants, left = m.compareKnown(s, b.Known); wants != got.WantsList {

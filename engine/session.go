@@ -131,7 +131,10 @@ func (c *Heartbeat) decide(e *Engine) {
 	}
 	losses := e.takeLosses(s)
 	wantsList := false
-	if c.Known != nil && s.Work <= interlock.MaxKnown {
+	switch {
+	case c.Known == nil:
+		e.knowAll(s)
+	case s.Work <= interlock.MaxKnown:
 		wantsList, losses = e.compareKnown(s, c.Known, losses)
 	}
 	e.beat(s, c.Progress)
@@ -222,6 +225,7 @@ func (c *Attach) decide(e *Engine) {
 	if !ok {
 		return
 	}
+	e.knowAll(s)
 	e.beat(s, "")
 	s.Caller, s.Link = c.From, c.Link
 	losses := e.takeLosses(s)

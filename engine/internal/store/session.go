@@ -127,6 +127,7 @@ type Session struct {
 	// resting has flows that had no leases or waits when they entered, the oldest entry first.
 	resting                    collection.Queue[*FlowState]
 	Spared                     bool     // no heartbeat since Recover
+	LeftOut                    bool     // a list of known leases has left some out
 	SameAgent, sameAgentBefore *Session // neighbours in the list of its agent's sessions in Namespace.Roll
 	Detachments                []*Detachment
 	Dying                      bool          // it is in PendingWork.Dying
