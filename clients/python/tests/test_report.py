@@ -324,7 +324,7 @@ def test_a_cancellation_by_the_loss(interlock_server: LocalServer, key: str) -> 
                 grant, task = current_lease()._grant, asyncio.current_task()
                 assert task is not None
                 loop = asyncio.get_running_loop()
-                loop.call_soon(client._engine.core._end, grant, "revoked", "an operator has revoked it")
+                loop.call_soon(client._engine.core.end, grant, "revoked", "an operator has revoked it")
                 if outer:
                     loop.call_soon(task.cancel)
                 try:

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"os/exec"
-	"strings"
+	"regexp"
 	"testing"
 )
+
+// line is what pytest writes about a test: the name, which may have blanks, the result and how far it has come.
+var line = regexp.MustCompile(`^(\S+::.*?) ([A-Z]+)( .*)?$`)
 
 // Report runs a command that runs "pytest -v", reports each of its tests as a test of its own, and returns how many
 // passed. A line of pytest ends in PASSED or FAILED.
@@ -14,13 +17,13 @@ func Report(t *testing.T, cmd *exec.Cmd) (passed int) {
 	t.Helper()
 	out, failed := cmd.CombinedOutput()
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 2 || !strings.Contains(fields[0], "::") {
+		m := line.FindStringSubmatch(lines.Text())
+		if m == nil {
 			continue
 		}
-		t.Run(fields[0], func(t *testing.T) {
-			if fields[1] != "PASSED" {
-				t.Error(fields[1])
+		t.Run(m[1], func(t *testing.T) {
+			if m[2] != "PASSED" {
+				t.Error(m[2])
 				return
 			}
 			passed++
