@@ -134,7 +134,7 @@ def lose(client: AsyncClient | Client) -> None:
     """Has the lease of the running tool be lost, too late to cancel the tool. Its key is free at once."""
     core, grant = client._engine.core, current_lease()._grant
     grant.listeners.clear()
-    core._end(grant, "revoked", "an operator has revoked it")
+    core.end(grant, "revoked", "an operator has revoked it")
     server = core.caller.servers.all[0]
     url = f"{server.url}/v1/leases/{grant.id}/release"
     request = urllib.request.Request(url, b"{}", {"Content-Type": "application/json"})

@@ -215,28 +215,39 @@ def test_a_lease_lost_after_the_tool(shell: Shell, result: Any, shown: str) -> N
 def test_a_lease_that_its_check_finds_lost(shell: Shell) -> None:
     def body(client: Any) -> Any:
         lease = current_lease()
-        client._engine.core._end(lease._grant, "revoked", "an operator has revoked it")
+        client._engine.core.end(lease._grant, "revoked", "an operator has revoked it")
         lease.check()
 
     assert shell.says(shell.call(body), "It may have been done in part: an operator has revoked it.")
 
 
 def test_a_report_of_the_end_that_fails(shell: Shell) -> None:
-    """The note is refused. What the tool has returned or raised counts."""
+    """The release is refused. What the tool has returned or raised counts."""
+
+    def refusing(*_: Any) -> Any:
+        raise refused(Refused, "invalid_request")
+        yield
 
     def body(client: Any) -> str:
-        current_lease().note = "x" * 100_000
+        client._engine.core._free = refusing
         return "refunded 900"
+
+    def failing(error: BaseException) -> Callable[[Any], Any]:
+        def tool(client: Any) -> Any:
+            body(client)
+            raise error
+
+        return tool
 
     failed = f"The end of the lease on {shell.key} could not be reported (*)."
     assert shell.says(shell.call(body), f"It returned: refunded 900. {failed}")
     errors: list[BaseException] = [ValueError("the bank is closed"), asyncio.CancelledError()]
     for error in errors:
         with pytest.raises(type(error)) as raised:
-            shell.call(thrower(error, lambda: body(None)))
+            shell.call(failing(error))
         assert str(raised.value) == str(error)
     held = refused(Held, "held")
-    text = shell.call(thrower(held, lambda: body(None)))
+    text = shell.call(failing(held))
     assert shell.says(text, "It may have been done in part: so it is.")
 
 
