@@ -380,7 +380,14 @@ test("an effect whose report was lost is not done again by its caller, under the
     const client = other.client("billing-7", { retryForMs: 1, fetch: refusing });
     const lease = await client.lease("customer:12");
     isAway = true;
-    const done = client.effect(charge("lost"), () => "charged", { lease });
+    let done: Promise<string> | undefined;
+    await new Promise<void>((begun) => {
+      const charging = () => {
+        begun();
+        return "charged";
+      };
+      done = client.effect(charge("lost"), charging, { lease });
+    });
     const again = failure(
       client.effect(charge("lost"), () => assert.fail("it is done twice"), { lease, waitMs: 1 }),
     );

@@ -166,6 +166,10 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 			fmt.Fprintln(out, u)
 		}
 		for i, f := range r.failures {
+			if i == shownAtEnd {
+				fmt.Fprintf(out, "failed: %d more of %s\n", len(r.failures)-i, r.suite.name)
+				break
+			}
 			fmt.Fprintf(out, "failed: %s\n", f.title)
 			if i < shownAtOnce {
 				lines := strings.SplitAfter(strings.TrimSuffix(strings.Join(f.output, ""), "\n"), "\n")

@@ -84,7 +84,8 @@ type testTime struct {
 const (
 	shownAtOnce = 3
 	excerpt     = 60
-	lastWords   = 12 // lines of each of them at the end of the run
+	shownAtEnd  = 20 // names of failures of a suite at the end of the run
+	lastWords   = 12 // lines of the first of them
 )
 
 // seeds matches the output of a test that found its failure by a search: repeating the test without the seed
