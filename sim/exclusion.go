@@ -88,21 +88,19 @@ func together(a, b *request) bool {
 		a.session != 0 && a.session == b.session && a.flow == b.flow
 }
 
-// keepsLess reports whether claims on keys that are not counted exclude no claim that before
-// did not exclude.
-func keepsLess(before, claims []interlock.Claim) bool {
+// gained returns the claims that exclude a claim which before did not exclude, and those that are counted.
+func gained(before, claims []interlock.Claim) (more []interlock.Claim) {
 	for _, c := range claims {
 		i := slices.IndexFunc(before, func(had interlock.Claim) bool { return had.Key == c.Key })
-		if i < 0 || c.Mode.Counts() || before[i].Mode.Counts() {
-			return false
-		}
+		gains := i < 0 || c.Mode.Counts() || before[i].Mode.Counts()
 		for other := range meets {
-			if !meets[lockOf(c.Mode)][other] && meets[lockOf(before[i].Mode)][other] {
-				return false
-			}
+			gains = gains || !meets[lockOf(c.Mode)][other] && meets[lockOf(before[i].Mode)][other]
+		}
+		if gains {
+			more = append(more, c)
 		}
 	}
-	return true
+	return more
 }
 
 // capacity is how many permits a key has; 0 if it has no bound.
@@ -183,20 +181,27 @@ func (a *audit) grant(w *world, r *request, ev *record.Event, claims []interlock
 		w.fail("I4", "%v was granted at index %d, and its session is over", r, a.index)
 	}
 	before := r.claims
-	// A holder that keeps no more than it held takes nothing from others: not even from a lease
-	// of its own flow that was closed meanwhile, beside which it stood all the time.
-	less := ev.Kind == record.Converted && keepsLess(before, claims)
+	// A holder takes nothing from others by claims that exclude no more than it held: not even from a lease of its own
+	// flow that was closed meanwhile, beside which it stood all the time.
+	more := claims
+	if ev.Kind == record.Converted {
+		more = gained(before, claims)
+	}
 	s.drop(r)
 	r.claim(claims)
 	a.entitled(w, r)
 	for _, h := range s.holding {
-		if together(h, r) || less && h.phase == closed {
+		if together(h, r) {
 			continue
 		}
-		if anyPair(h.claims, r.claims, apart) {
+		taken := r.claims
+		if h.phase == closed {
+			taken = more
+		}
+		if anyPair(h.claims, taken, apart) {
 			w.fail("I1", "at index %d %v is granted beside %v", a.index, r, h)
 		}
-		if anyPair(h.claims, r.claims, clash) {
+		if anyPair(h.claims, taken, clash) {
 			w.fail("I1", "at index %d %v may write where %v reads or writes", a.index, r, h)
 		}
 	}
