@@ -80,7 +80,7 @@ type OpenSession struct {
 type Heartbeat struct {
 	Head
 	Progress string
-	Known    *interlock.KnownLeases // nil: all; not compared if there are over interlock.MaxKnown leases and waits
+	Known    *interlock.KnownLeases // nil: all, as with over interlock.MaxKnown leases and waits
 }
 
 // CloseSession ends Head.Session, releases its leases and ends its waits.

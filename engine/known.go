@@ -9,9 +9,9 @@ import (
 )
 
 // compareKnown compares what the client of s knows of its held leases with what there is. Without a list it only
-// reports whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before, and no
-// later one renews it until a list has it again: the answer that granted it may still be under way, so its ttl is the
-// time in which its client can learn of it. Such leases are added to the losses.
+// reports whether it needs one. With a list, each lease that the list leaves out lives from the last heartbeat before,
+// and no later one renews it until a list has it again: the answer that granted it may still be under way, so its ttl
+// is the time in which its client can learn of it. Such leases are added to the losses.
 func (e *Engine) compareKnown(
 	s *store.Session, c *interlock.KnownLeases, losses []store.Loss,
 ) (wantsList bool, _ []store.Loss) {
@@ -33,8 +33,7 @@ func (e *Engine) compareKnown(
 		switch {
 		case known[r.ID] == !r.Unknown:
 		case r.Unknown:
-			r.Unknown = false
-			e.Arm(r)
+			e.know(r)
 		default:
 			r.Renewed, r.Unknown, s.LeftOut = r.Beat(), true, true
 			e.Arm(r)
@@ -53,10 +52,15 @@ func (e *Engine) knowAll(s *store.Session) {
 	}
 	s.LeftOut = false
 	for _, r := range heldLeases(s) {
-		if r.Unknown {
-			r.Unknown = false
-			e.Arm(r)
-		}
+		e.know(r)
+	}
+}
+
+// know has the heartbeats of its session renew r again.
+func (e *Engine) know(r *store.Request) {
+	if r.Unknown {
+		r.Unknown = false
+		e.Arm(r)
 	}
 }
 

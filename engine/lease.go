@@ -134,13 +134,13 @@ func (c *Renew) decide(e *Engine) {
 	if r.HoldsOn() {
 		x = r.Share.Member
 	}
-	x.Unknown = false
 	if s := r.Session(); s != nil {
 		e.beat(s, "")
+		e.know(x)
 	} else {
 		x.Renewed, x.Spared = e.Clock, false
+		e.Arm(x)
 	}
-	e.Arm(x)
 	r.Report(c.Progress)
 	e.Arm(r)
 	if e.settle(); r.IsOver() { // it was an offer, and a cycle that this closed has cost it

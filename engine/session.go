@@ -131,10 +131,9 @@ func (c *Heartbeat) decide(e *Engine) {
 	}
 	losses := e.takeLosses(s)
 	wantsList := false
-	switch {
-	case c.Known == nil:
+	if c.Known == nil || s.Work > interlock.MaxKnown {
 		e.knowAll(s)
-	case s.Work <= interlock.MaxKnown:
+	} else {
 		wantsList, losses = e.compareKnown(s, c.Known, losses)
 	}
 	e.beat(s, c.Progress)
