@@ -94,7 +94,7 @@ var table = []suite{
 			return []job{
 				{flags: []string{"-timeout=10m", "-race", "-short"}, packages: packages, skip: sequential},
 				{
-					flags: []string{"-timeout=5m", "-race", "-short"}, run: "Picture|Forward|Signal",
+					flags: []string{"-timeout=5m", "-race", "-short"}, run: parallel,
 					packages: []string{"./engine", "./workspace/sandbox"},
 				},
 			}, nil
@@ -230,6 +230,13 @@ var concurrent = []string{
 // sequential matches the long tests of concurrent packages that do the same many times in one goroutine: they open
 // the journal after each crash and with each damaged byte. The race detector finds nothing more in them than in one.
 const sequential = "^(TestFlip.*|TestForgeEveryByte|TestCrashEverywhere|TestCrashInRecovery)$"
+
+// parallel matches the tests with several goroutines in packages whose other tests have one.
+const parallel = "Picture|Forward|Signal"
+
+// unseen lists packages in which the race detector sees nothing but what matches parallel: the engine starts no
+// goroutine, and the programs of other languages are other processes.
+var unseen = []string{"engine", "internal/test/pythontest", "internal/test/typescripttest"}
 
 // portable lists what is built for Windows, where no journal directory can be owned.
 var portable = []string{
