@@ -15,7 +15,7 @@ if ((cents + amount < 0)); then
     exec interlock task ack "refused: there are $cents"
 fi
 if ((cents > 0)) && mkdir "$dir/died" 2>/dev/null; then
-    kill -KILL "$(cat "$dir/worker")" # the first worker dies at its second message, before it has said anything
+    kill -KILL "$PPID" # the first worker dies at its second message, before it has said anything
     exit 1
 fi
 interlock task ack "$((cents + amount))" --put "$INTERLOCK_KEYS=$((cents + amount))"
@@ -29,9 +29,7 @@ done
 finish
 interlock state set account:1 1000000 2>/dev/null || echo "around the writer: refused with $?"
 
-interlock task work accounts --quiet --idle 0 --ttl 1s --agent teller-1 -- bash "$dir/teller" 2>/dev/null &
-echo $! >"$dir/worker"
-{ wait $! || died=$?; } 2>/dev/null
+{ interlock task work accounts --quiet --idle 0 --ttl 1s --agent teller-1 -- bash "$dir/teller" || died=$?; } 2>/dev/null
 echo "teller-1: died with $died"
 interlock task work accounts --quiet --idle 5s --agent teller-2 -- bash "$dir/teller" 2>/dev/null
 echo "balance $(interlock state get account:1 2>/dev/null), handled by teller-2: $(interlock message log account:1 | grep -c '^ *done by teller-2')"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -18,15 +19,15 @@ import (
 // on Windows.
 //
 //	              signals, Ctrl-C elsewhere
-//	shell ──► interlock ──► watcher ──────► group of the command
+//	shell ──► interlock ──────────────────► group of the command
 //	            │  lease lost: SIGTERM, after KillAfter SIGKILL ▲
 //	            └─ stops when the command stops (Ctrl-Z), and   │
 //	               goes on with it          Ctrl-C, Ctrl-Z when it has the terminal
 //
 // On Unix, when standard input and output are a terminal, the command gets that terminal at once, as in
 // a shell. Otherwise it gets it when it asks for it (it is then stopped by SIGTTIN or SIGTTOU),
-// because with "interlock run ... | less" the terminal is less's to read. The watcher kills the group when interlock
-// was killed.
+// because with "interlock run ... | less" the terminal is less's to read. When interlock
+// is killed, a watcher kills the group.
 type Job struct {
 	Path  string
 	Argv  []string
@@ -85,6 +86,11 @@ type change struct {
 
 // Run starts the command and returns when nothing of its group is left.
 func (j *Job) Run() (r Result, err error) {
+	// Linux signals the command when the thread that made it ends, so this one
+	// must not be given to another goroutine and then end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
 	if !j.Background {
 		cli.Notify(j.Signals, passedOn...)
 		defer signal.Stop(j.Signals)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -105,26 +107,81 @@ func witness(t *testing.T, j *Job) (gone func()) {
 	}
 }
 
-// A caller that ends while its command is being started takes the command with it.
-func TestCallerEndsAtOnce(t *testing.T) {
-	for name, start := range map[string]func(*Job) error{
-		"before the watcher has begun": func(j *Job) error { return j.startWatcher() },
-		"when the command has begun": func(j *Job) error {
-			_, err := j.startWatched()
-			return err
-		},
-	} {
-		j, _ := newJob(t, "trap '' TERM INT HUP; sleep 1000 & sleep 1000 | sleep 1000")
-		gone := witness(t, j)
-		if err := start(j); err != nil {
-			t.Fatalf("%s: %v", name, err)
+// When its caller ends, a command ends that ignores signals, with all that it has started.
+func TestCallerEnds(t *testing.T) {
+	runtime.LockOSThread() // else Linux could end the command
+	defer runtime.UnlockOSThread()
+	j, _ := newJob(t, "trap '' TERM INT HUP; sleep 1000 & sleep 1000 | sleep 1000")
+	gone := witness(t, j)
+	pid, err := j.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.watcher.control.Close() // as the kernel does it
+	gone()
+	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+	if state, err := j.watcher.process.Wait(); err != nil || !state.Success() {
+		t.Errorf("the watcher: %v, %v", state, err)
+	}
+	j.watcher.ready.Close()
+}
+
+// When its caller ends before the watcher has its group, a command does not begin.
+func TestCallerEndsBefore(t *testing.T) {
+	program, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []bool{false, true} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
 		}
-		j.watcher.control.Close() // as the kernel does it
-		gone()
-		if state, err := j.watcher.process.Wait(); err != nil || !state.Success() {
-			t.Errorf("%s: the watcher: %v, %v", name, state, err)
+		if open {
+			write.Write([]byte{0})
 		}
-		j.watcher.reports.Close()
+		write.Close()
+		cmd := exec.Command(program, commandArgument, strconv.Itoa(os.Getpid()), "3", "/bin/sh", "sh", "-c", "echo it runs")
+		cmd.ExtraFiles = []*os.File{read, read}
+		out, err := cmd.Output()
+		if ran := len(out) > 0; ran != open || ran != (err == nil) {
+			t.Errorf("open %v: %q, %v", open, out, err)
+		}
+		read.Close()
+	}
+}
+
+// A watcher does nothing to a group that is another's by now.
+func TestGroupOfAnother(t *testing.T) {
+	start := func() *exec.Cmd {
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+		return cmd
+	}
+	former, other := start(), start()
+	g := openGroup(former.Process.Pid)
+	if !g.left() {
+		t.Error("the group has no members")
+	}
+	if err := former.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	former.Wait()
+	g.id = other.Process.Pid // as if it had the same number
+	if g.left() {
+		t.Error("a stranger is taken for the group")
+	}
+	if g.kill(); other.Process.Signal(syscall.Signal(0)) != nil {
+		t.Error("a stranger was killed")
 	}
 }
 
@@ -154,22 +211,19 @@ func TestWatcherEnds(t *testing.T) {
 	}
 }
 
-// Without its watcher the command is killed: nothing would end it later.
+// A command does not depend on its watcher.
 func TestWatcherIsKilled(t *testing.T) {
-	j, _ := newJob(t, "trap '' TERM; sleep 1000 & sleep 1000 | sleep 1000")
-	gone := witness(t, j)
+	j, _ := newJob(t, "sleep 0 | true; exit 7")
 	j.Started = func() { _ = j.watcher.process.Kill() }
-	r, err := j.Run()
-	if err != nil || r.Code() != cli.ExitSignal+int(syscall.SIGKILL) {
+	if r, err := j.Run(); err != nil || r.Code() != 7 {
 		t.Errorf("code %d, %v", r.Code(), err)
 	}
-	gone()
 }
 
-// Signals to a watcher are not for it.
-func TestWatcherSignals(t *testing.T) {
-	j, _ := newJob(t, "kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; kill -TSTP $PPID; exit 7")
-	if r, err := j.Run(); err != nil || r.Code() != 7 {
+// The caller is the parent of the command.
+func TestParent(t *testing.T) {
+	j, _ := newJob(t, fmt.Sprintf("test $PPID = %d", os.Getpid()))
+	if r, err := j.Run(); err != nil || r.Code() != 0 {
 		t.Errorf("code %d, %v", r.Code(), err)
 	}
 }

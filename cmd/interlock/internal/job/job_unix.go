@@ -3,6 +3,7 @@
 package job
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 // group is the process group of the command, and the terminal that it shares with us.
 type group struct {
 	id        int
-	watcher   watcherHandle
+	watcher   watcher
 	tty       *terminal // nil without one
 	suspended time.Time // when it was stopped by the terminal; zero when it runs
 	had       bool      // it had the terminal when it was stopped
@@ -33,15 +34,16 @@ func (j *Job) begin() (<-chan change, error) {
 	if !j.Background {
 		j.tty = openTerminal()
 	}
+	adoptOrphans()
 	var err error
-	if j.id, err = j.startWatched(); err != nil {
+	if j.id, err = j.start(); err != nil {
 		return nil, err
 	}
 	if j.tty != nil && j.tty.foreground() == j.tty.own && cli.IsTerminal(j.Files[0]) && cli.IsTerminal(j.Files[1]) {
 		j.tty.give(j.id)
 	}
 	changes := make(chan change)
-	go j.waitChanges(changes)
+	go waitChanges(j.id, changes)
 	return changes, nil
 }
 
@@ -142,7 +144,7 @@ func (j *Job) resumed() {
 // close makes the terminal ours again, in the state in which we got it if the command could not
 // tidy up.
 func (j *Job) close(r Result) {
-	defer j.watcher.close()
+	defer j.watcher.end()
 	if j.tty == nil {
 		return
 	}
@@ -154,4 +156,34 @@ func (j *Job) close(r Result) {
 	if r.Status.Signaled() {
 		j.tty.restore()
 	}
+}
+
+// waitChanges reports each stop of a process, and its end. It waits for the orphans of its group too,
+// and closes changes when no process is left to wait for. It is the only one that waits, so the
+// group's number is not given to others before.
+func waitChanges(pid int, changes chan<- change) {
+	defer close(changes)
+	for {
+		var status unix.WaitStatus
+		who, err := unix.Wait4(-pid, &status, unix.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return
+		case who == pid:
+			changes <- changed(status)
+		}
+	}
+}
+
+func changed(status unix.WaitStatus) (c change) {
+	switch {
+	case status.Stopped():
+		c.stop = status.StopSignal()
+	case status.Signaled():
+		c.signal = status.Signal()
+	default:
+		c.exit = status.ExitStatus()
+	}
+	return c
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -20,233 +19,173 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
 
-// A watcher is a process between this one and its command. It runs this program, in a group of its own:
+// watcher is a process beside the command, which kills the group when we have ended without doing so. It runs this
+// program, in a group of its own:
 //
-//	interlock ──► watcher ──► command
-//	    │ control ►  │           └─► what it starts: one group
-//	    └ ◄ reports ─┘ at the end of control without a goodbye: SIGKILL for the group
+//	interlock ─┬──────────────────────► command ──► what it starts: one group
+//	           └─ control ──► watcher      ▲
+//	                             └─────────┘ SIGKILL, at the end of control without a goodbye
 //
 // Only interlock has the writing end of control, so the kernel closes it when interlock has ended, however that was,
-// and no process of the command can keep that from the watcher. The watcher starts the command itself, so the
-// command never runs without a watcher that knows its group. It is also the only one to wait for the
-// command: until it has done so, the number of the group cannot become another group's. From then on processes that
-// the command left behind keep the number, and the watcher looks every lookAgain whether there are any.
+// and no process of the command can keep that from the watcher. The command's process first runs this program, too,
+// and becomes the command when the watcher has its group: the command never runs unwatched, and we are its parent.
 type watcher struct {
-	reports *os.File
-	group   processGroup
-	tty     *terminal // nil without one
-	look    <-chan time.Time
+	process *os.Process
+	control *os.File
+	ready   *os.File // has a byte when the watcher has the group
 }
 
-// watcherArgument is the first argument of a watcher. The others are our process group, or 0 when the command is kept
-// from the terminal, the number of the command's files, its path, and its arguments. The environment is the command's.
-const watcherArgument = "interlock:watcher"
+// The first argument of this program when it is a watcher or is to become a command. A watcher's second one is our
+// group; those of a command are our process id, the number of its files, its path, and its arguments.
+const (
+	watcherArgument = "interlock:watcher"
+	commandArgument = "interlock:command"
+)
 
 // The files of a watcher.
 const (
 	controlFile = 3 + iota
-	reportsFile
-	firstFile // the command's standard input; its other files follow
-)
-
-// report is what a watcher tells of its command.
-type report struct{ Kind, Value int32 }
-
-// The kinds of reports, and their values.
-const (
-	reportStarted int32 = iota // the process id
-	reportFailed               // the error number: the command could not be started
-	reportStopped              // the signal
-	reportKilled               // the signal
-	reportExited               // the exit code
+	readyFile
 )
 
 // Main is called first by every program that runs jobs: by main, and by TestMain. It returns at once, unless this
-// process is a watcher; then it never returns.
+// process belongs to a job; then it never returns.
 func Main() {
-	if len(os.Args) < 6 || os.Args[1] != watcherArgument {
+	if len(os.Args) < 2 {
 		return
 	}
-	// Linux ends the command when the thread that made it ends.
-	runtime.LockOSThread()
-	w := &watcher{reports: os.NewFile(reportsFile, "reports")}
-	if err := w.run(os.Args[2:]); err != nil {
+	var err error
+	switch args := os.Args[2:]; {
+	case os.Args[1] == watcherArgument && len(args) == 1:
+		err = watch(args[0])
+	case os.Args[1] == commandArgument && len(args) > 3:
+		err = become(args)
+	default:
+		return
+	}
+	if err != nil {
 		os.Exit(cli.ExitFailure)
 	}
 	os.Exit(cli.ExitOK)
 }
 
-func (w *watcher) run(args []string) error {
-	owner, err := strconv.Atoi(args[0])
+// watch is the watcher.
+func watch(owner string) error {
+	own, err := strconv.Atoi(owner)
 	if err != nil {
 		return err
 	}
-	count, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	// Nothing but the end of the caller or of the group ends a watcher. Signals that are caught, and not ignored, have
-	// their ordinary effect in the command.
+	// Signals are for others. Those that were ignored stay so.
 	cli.Notify(make(chan os.Signal, 1), append(passedOn, syscall.SIGTTIN, syscall.SIGTTOU)...)
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, syscall.SIGCHLD)
-	adoptOrphans()
-	if owner != 0 {
-		if w.tty = openTerminal(); w.tty != nil {
-			w.tty.own = owner
-		}
+	tty := openTerminal()
+	var id int32
+	control := os.NewFile(controlFile, "control")
+	if err := binary.Read(control, binary.NativeEndian, &id); err != nil {
+		return err // the command has not begun
 	}
-	if !w.start(args[2], args[3:], count) {
-		return nil
+	g := openGroup(int(id))
+	if _, err := os.NewFile(readyFile, "ready").Write([]byte{0}); err != nil {
+		g.kill()
+		return err
 	}
-	goodbye := make(chan bool)
-	go func() {
-		n, _ := os.NewFile(controlFile, "control").Read(make([]byte, 1))
-		goodbye <- n == 1
-	}()
-	for {
-		select {
-		case <-children:
-		case <-w.look:
-		case ordered := <-goodbye:
-			if !ordered {
-				w.end()
-			}
-			return nil
-		}
-		if w.collect() {
-			return nil
-		}
+	if n, _ := control.Read(make([]byte, 1)); n == 1 {
+		return nil // goodbye
 	}
+	g.kill()
+	if tty != nil && tty.foreground() == g.id {
+		// The others of the caller's group, such as a script, go on with the terminal.
+		tty.give(own)
+		tty.restore()
+	}
+	// Not every system kills a process that is being made.
+	for limit := time.Now().Add(KilledWithin); time.Now().Before(limit) && g.left(); <-time.After(lookAgain) {
+		g.kill()
+	}
+	return nil
 }
 
-// start starts the command, and lets go of its files.
-func (w *watcher) start(path string, argv []string, count int) bool {
-	syscall.CloseOnExec(controlFile)
-	syscall.CloseOnExec(reportsFile)
-	files := make([]uintptr, count)
-	for i := range files {
-		files[i] = uintptr(firstFile + i)
-		syscall.CloseOnExec(firstFile + i)
-	}
-	pid, err := w.group.start(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: files, Sys: jobAttributes()})
-	for _, file := range files {
-		_ = unix.Close(int(file))
-	}
-	if err != nil {
-		number := syscall.EINVAL
-		_ = errors.As(err, &number)
-		w.report(reportFailed, int(number))
-		return false
-	}
-	w.report(reportStarted, pid)
-	return true
-}
-
-// report tells the caller. When there is none any more, control has ended, too.
-func (w *watcher) report(kind int32, value int) {
-	_ = binary.Write(w.reports, binary.NativeEndian, report{kind, int32(value)})
-}
+// kill ends the group.
+func (g *watchedGroup) kill() { _ = g.signal(unix.SIGKILL) } // the only error is that no process is left
 
 // left reports whether the group has members.
-func (g *processGroup) left() bool { return g.signal(0) == nil }
+func (g *watchedGroup) left() bool { return g.signal(0) == nil }
 
-// collect reports what has become of the command, buries what has ended of its group, and tells whether
-// nothing is left of it.
-func (w *watcher) collect() (gone bool) {
-	for {
-		var status unix.WaitStatus
-		who, err := unix.Wait4(-w.group.id, &status, unix.WUNTRACED|unix.WNOHANG, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil || who == 0:
-			return w.look != nil && !w.group.left()
-		case who != w.group.id:
-			continue
-		case status.Stopped():
-			w.report(reportStopped, int(status.StopSignal()))
-			continue
-		case status.Signaled():
-			w.report(reportKilled, int(status.Signal()))
-		default:
-			w.report(reportExited, status.ExitStatus())
-		}
-		w.look = time.Tick(lookAgain)
+// become makes this process the command, when the watcher is there.
+func become(args []string) error {
+	// Linux tells the thread that the parent has ended, and exec keeps that.
+	runtime.LockOSThread()
+	parent, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
 	}
+	gate, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	failure := gate + 1
+	unix.CloseOnExec(gate)
+	unix.CloseOnExec(failure)
+	endWithParent()
+	if n, err := os.NewFile(uintptr(gate), "gate").Read(make([]byte, 1)); n != 1 || unix.Getppid() != parent {
+		return err
+	}
+	err = syscall.Exec(args[2], args[3:], os.Environ())
+	number := syscall.EINVAL
+	_ = errors.As(err, &number)
+	return binary.Write(os.NewFile(uintptr(failure), "failure"), binary.NativeEndian, int32(number))
 }
 
-// end ends the group, because the caller has ended without doing so: its lease is not renewed any more.
-func (w *watcher) end() {
-	_ = w.group.signal(unix.SIGKILL)
-	if w.tty != nil && w.tty.foreground() == w.group.id {
-		// The others of the caller's group, such as a script, go on with the terminal.
-		w.tty.give(w.tty.own)
-		w.tty.restore()
-	}
-	again := time.NewTicker(lookAgain)
-	for limit := time.Now().Add(KilledWithin); time.Now().Before(limit) && !w.collect(); <-again.C {
-		_ = w.group.signal(unix.SIGKILL) // not every system kills a process that is being made
-	}
-}
-
-// watcherHandle is the watcher of a job, as its caller sees it.
-type watcherHandle struct {
-	process *os.Process
-	control *os.File
-	reports *os.File
-}
-
-// startWatched starts the command under a watcher, and returns its process id.
-func (j *Job) startWatched() (pid int, err error) {
-	if err := j.startWatcher(); err != nil {
-		// What is missing here is not the command.
-		return 0, fmt.Errorf("its watcher could not be started: %v", err)
-	}
-	first, err := j.watcher.next()
-	switch {
-	case err != nil:
-		return 0, errors.New("its watcher has ended")
-	case first.Kind == reportFailed:
-		return 0, &os.PathError{Op: "fork/exec", Path: j.Path, Err: syscall.Errno(first.Value)}
-	}
-	return int(first.Value), nil
-}
-
-func (j *Job) startWatcher() error {
+// start starts the command under a watcher, and returns its process id.
+func (j *Job) start() (pid int, err error) {
 	program, err := self()
 	if err != nil {
-		return err
+		return 0, notStarted(err)
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err := j.watcher.start(program); err != nil {
+		return 0, notStarted(err)
+	}
+	gate, open, err := os.Pipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer null.Close()
-	control, ours, err := os.Pipe()
+	defer gate.Close()
+	defer open.Close()
+	failed, failure, err := os.Pipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer control.Close()
-	reports, theirs, err := os.Pipe()
-	if err != nil {
-		return errors.Join(err, ours.Close())
-	}
-	defer theirs.Close() // else the end of the watcher would not end the reports
-	j.watcher = watcherHandle{control: ours, reports: reports}
-	owner := 0
-	if j.tty != nil {
-		owner = j.tty.own
-	}
-	args := []string{"interlock", watcherArgument, strconv.Itoa(owner), strconv.Itoa(len(j.Files)), j.Path}
-	j.watcher.process, err = os.StartProcess(program, append(args, j.Argv...), &os.ProcAttr{
+	defer failed.Close()
+	defer failure.Close()
+	args := []string{"interlock", commandArgument, strconv.Itoa(os.Getpid()), strconv.Itoa(len(j.Files)), j.Path}
+	process, err := os.StartProcess(program, append(args, j.Argv...), &os.ProcAttr{
 		// Of a variable that is there twice the last one counts.
 		Env:   (&exec.Cmd{Env: j.Env}).Environ(),
-		Files: append([]*os.File{null, null, null, control, theirs}, j.Files...),
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
+		Files: append(append([]*os.File(nil), j.Files...), gate, failure),
+		Sys:   jobAttributes(),
 	})
-	return err
+	if err != nil {
+		return 0, notStarted(err)
+	}
+	_ = failure.Close() // else exec would not end it
+	if err = j.watcher.take(process.Pid); err == nil {
+		_, _ = open.Write([]byte{0}) // if it has ended, so has failed
+		var number int32
+		if binary.Read(failed, binary.NativeEndian, &number) == nil {
+			err = &os.PathError{Op: "fork/exec", Path: j.Path, Err: syscall.Errno(number)}
+		}
+	}
+	if err != nil {
+		_ = process.Kill()
+		_, _ = process.Wait()
+		return 0, err
+	}
+	pid = process.Pid
+	_ = process.Release() // it is waited for by waitChanges, stops included
+	return pid, nil
 }
+
+// notStarted explains that a process of ours could not be started: what is missing is not the command.
+func notStarted(err error) error { return fmt.Errorf("interlock could not start itself: %v", err) }
 
 // self is this program, for another process.
 func self() (string, error) {
@@ -260,55 +199,59 @@ func self() (string, error) {
 	return exec.LookPath(os.Args[0])
 }
 
-func (w *watcherHandle) next() (r report, err error) {
-	err = binary.Read(w.reports, binary.NativeEndian, &r)
-	return r, err
+func (w *watcher) start(program string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	control, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	defer theirs.Close()
+	w.control, w.ready = ours, ready
+	args := []string{"interlock", watcherArgument, strconv.Itoa(unix.Getpgrp())}
+	w.process, err = os.StartProcess(program, args, &os.ProcAttr{
+		Files: []*os.File{null, null, null, control, theirs}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	return err
 }
 
-// waitChanges reports each stop of the command, and its end. It closes changes when the watcher has ended.
-func (j *Job) waitChanges(changes chan<- change) {
-	defer close(changes)
-	ended := false
-	for {
-		r, err := j.watcher.next()
-		if err != nil {
-			break
-		}
-		var c change
-		switch r.Kind {
-		case reportStopped:
-			c.stop = syscall.Signal(r.Value)
-		case reportKilled:
-			c.signal, ended = syscall.Signal(r.Value), true
-		case reportExited:
-			c.exit, ended = int(r.Value), true
-		}
-		changes <- c
+// take hands the watcher the group of a command that has not begun, and waits until it has it.
+func (w *watcher) take(id int) error {
+	if err := binary.Write(w.control, binary.NativeEndian, int32(id)); err != nil {
+		return errors.New("its watcher has ended")
 	}
-	if !ended {
-		// The watcher was killed, and the command must not run without one.
-		j.kill()
-		changes <- change{Status: Status{signal: unix.SIGKILL}}
+	if _, err := w.ready.Read(make([]byte, 1)); err != nil {
+		return errors.New("its watcher has ended")
 	}
+	return nil
 }
 
-// close tells the watcher that it is not needed any more, if it was started.
-func (w *watcherHandle) close() {
+// end tells the watcher that it is not needed any more, if it was started.
+func (w *watcher) end() {
 	if w.control == nil {
 		return
 	}
 	_, _ = io.WriteString(w.control, "\n")
 	_ = w.control.Close()
-	if w.process != nil {
-		ended := make(chan struct{})
-		go func() {
-			_, _ = w.process.Wait()
-			close(ended)
-		}()
-		select {
-		case <-ended: // so that its use of the processor counts as ours
-		case <-time.After(KilledWithin): // it was stopped
-		}
+	_ = w.ready.Close()
+	if w.process == nil {
+		return
 	}
-	_ = w.reports.Close()
+	ended := make(chan struct{})
+	go func() {
+		_, _ = w.process.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(KilledWithin): // it was stopped
+	}
 }
