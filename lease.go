@@ -41,7 +41,7 @@ func (s LeaseState) String() string {
 // engine keeps them and journals them, and the stream transfers them. A zero field takes the
 // pattern's value or, where no pattern sets one, the default in its comment.
 type Terms struct {
-	TTL       time.Duration // the session's, else DefaultTTL
+	TTL       time.Duration // the one that its session was opened with, else DefaultTTL
 	Grace     time.Duration // DefaultGrace; NoGrace: none
 	MaxHold   time.Duration // how long the lease may be held at all; none
 	Stall     time.Duration // how long it may be held without new progress; none

@@ -40,7 +40,7 @@ type Pattern struct {
 	// listed has no minimum and no maximum.
 	Groups []Group
 
-	TTL       time.Duration // default of a lease without a session
+	TTL       time.Duration // of a lease that asks for none
 	MaxTTL    time.Duration
 	Grace     time.Duration
 	MaxGrace  time.Duration

@@ -57,7 +57,7 @@ func (c *Acquire) decideAs(e *Engine, of record.Run) {
 		e.refuse(interlock.CodeFutureVersion, problem)
 		return
 	}
-	c.bound(space, sess == nil)
+	c.bound(space, sess)
 	defer func() {
 		eff := &e.out.Effects[e.replied]
 		eff.Warnings = append(eff.Warnings, space.Warnings(c.Claims)...)
@@ -184,10 +184,7 @@ func (c *Acquire) newRequest(e *Engine, sess *store.Session) *store.Request {
 // withDefaults returns t with the TTL and the grace period of a request of sess, or of none,
 // filled in.
 func withDefaults(t interlock.Terms, sess *store.Session) interlock.Terms {
-	if sess != nil && (t.TTL == 0 || t.TTL > sess.TTL) {
-		t.TTL = sess.TTL // it ends with its session at the latest
-	}
-	t.TTL = cmp.Or(t.TTL, interlock.DefaultTTL)
+	t.TTL = sess.Cap(cmp.Or(t.TTL, sess.LeaseTTL()))
 	if t.Grace == NoGrace {
 		t.Grace = 0
 	} else {

@@ -63,8 +63,8 @@ func (c *Recover) IsAnswered() bool { return false }
 // IsAnswered reports false: the shard makes the command itself.
 func (c *Limit) IsAnswered() bool { return false }
 
-// OpenSession starts a session. ID is 128 fresh random bits. TTL 0 means
-// interlock.DefaultTTL. Answered by Done with Session set.
+// OpenSession starts a session. ID is 128 fresh random bits. TTL bounds that of its leases; 0 means
+// interlock.DefaultTTL, and as long as the longest ttl of its leases. Answered by Done with Session set.
 type OpenSession struct {
 	Head  `fingerprint:"5"`   // Head.Session is not used
 	ID    interlock.SessionID `fingerprint:"-"`

@@ -78,7 +78,7 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.Claims(), Terms: interlock.Terms{
 		TTL: cmp.Or(p.TTL, q.TTL), Grace: q.Grace, MaxHold: q.MaxHold, Stall: q.Stall,
 	}}}
-	c.bound(q.NS, p.Sess == nil)
+	c.bound(q.NS, p.Sess)
 	if t.Spec.Deadline != 0 { // by then it is to be done
 		c.MaxHold = tighter(c.MaxHold, max(1, t.Spec.Deadline.Sub(e.Clock)))
 	}

@@ -14,6 +14,10 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 	m.last = max(m.last, ev.At)
 	m.begins(ev)
 	switch ev.Kind {
+	case record.Queued, record.Granted, record.TaskDispatched, record.TTLChanged:
+		m.sessionByNum(ev.Session).adapt(ev.TTL)
+	}
+	switch ev.Kind {
 	case record.Opened:
 		m.epoch, m.fence, m.base = ev.Epoch, ev.Fence, ev.Version
 		m.foldIdle(ev.Idle)
@@ -22,9 +26,9 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		open := cmd.(*engine.OpenSession)
 		s := &session{
 			num: ev.Session, ns: open.Namespace, id: open.ID, agent: open.Agent, ttl: open.TTL, beat: at(m.now),
-			owner: open.Actor,
+			owner: open.Actor, adapts: open.TTL == 0,
 		}
-		if s.ttl == 0 {
+		if s.adapts {
 			s.ttl = interlock.DefaultTTL
 		}
 		m.sessions = append(m.sessions, s)
@@ -101,6 +105,8 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 		}
 	case record.Resumed:
 		m.resume(cmd.(*engine.Resume), ev)
+		r := m.subjectOf(ev)
+		r.session.adapt(r.ask.TTL)
 	case record.YieldRequested:
 		m.asks = append(m.asks, yieldAsk{m.subjectOf(ev), m.byNum(ev.By)})
 	case record.PatternSet, record.PatternDropped, record.Configured:

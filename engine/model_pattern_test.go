@@ -214,15 +214,13 @@ func (m *model) boundWait(r *request) {
 // terms fills in what a request leaves out.
 func (m *model) terms(r *request) {
 	a := &r.ask
-	if r.session == nil {
-		m.bound(r, &a.TTL, func(p *interlock.Pattern) time.Duration { return p.TTL }, false)
-	}
+	m.bound(r, &a.TTL, func(p *interlock.Pattern) time.Duration { return p.TTL }, false)
 	m.bound(r, &a.Grace, func(p *interlock.Pattern) time.Duration { return p.Grace }, false)
 	m.bound(r, &a.MaxHold, func(p *interlock.Pattern) time.Duration { return p.MaxHold }, true)
 	m.bound(r, &a.Stall, func(p *interlock.Pattern) time.Duration { return p.Stall }, true)
 	m.boundWait(r)
 	switch {
-	case a.TTL == 0 && r.session != nil:
+	case a.TTL == 0 && r.session != nil && !r.session.adapts:
 		a.TTL = r.session.ttl
 	case a.TTL == 0:
 		a.TTL = interlock.DefaultTTL
@@ -258,10 +256,7 @@ func (m *model) renewedTTL(r *request, ttl time.Duration) time.Duration {
 			ttl = min(ttl, p.MaxTTL)
 		}
 	}
-	if r.session != nil {
-		ttl = min(ttl, r.session.ttl)
-	}
-	return ttl
+	return r.session.cap(ttl)
 }
 
 // permitRules: a pattern or the settings are what was sent.

@@ -44,8 +44,8 @@ func (m *model) permit(cmd engine.Command, ev *record.Event) error {
 		}
 	case record.SessionOpened:
 		open, ok := cmd.(*engine.OpenSession)
-		if !ok || ev.Agent != open.Agent || m.sessionByNum(ev.Session) != nil {
-			return errors.New("nobody opened that session, or its number was used before")
+		if !ok || ev.Agent != open.Agent || ev.Any != (open.TTL == 0) || m.sessionByNum(ev.Session) != nil {
+			return errors.New("nobody opened that session so, or its number was used before")
 		}
 	case record.SessionEnded:
 		return m.permitSessionEnd(cmd, ev)

@@ -67,10 +67,12 @@ type session struct {
 	agent string
 	name  string // the public one
 	ttl   time.Duration
-	beat  span // its last heartbeat
-	ended bool
-	why   record.Reason
-	owner string // the principal that opened it
+	// adapts: none was asked for.
+	adapts bool
+	beat   span // its last heartbeat
+	ended  bool
+	why    record.Reason
+	owner  string // the principal that opened it
 
 	said string // the last progress that it reported
 
@@ -166,11 +168,24 @@ func (r *request) holds() bool {
 // arrived.
 func (r *request) waitsSince() engine.Time { return max(r.arrived, r.since) }
 
-func (r *request) ttl() time.Duration {
-	if r.session != nil {
-		return min(r.ask.TTL, r.session.ttl)
+func (r *request) ttl() time.Duration { return r.session.cap(r.ask.TTL) }
+
+// cap is ttl, or the ttl that was asked for s, if that is smaller.
+func (s *session) cap(ttl time.Duration) time.Duration {
+	if s != nil && !s.adapts {
+		return min(ttl, s.ttl)
 	}
-	return r.ask.TTL
+	return ttl
+}
+
+// adapt lets a session with no ttl of its own live as long as what it asks for.
+func (s *session) adapt(ttl time.Duration) {
+	if s == nil || !s.adapts || ttl <= s.ttl {
+		return
+	}
+	if s.ttl = ttl; s.beat.hi > s.beat.lo { // by a restart
+		s.beat.hi = s.beat.lo.Add(ttl / 4)
+	}
 }
 
 // beatenAt returns when r's holder was last heard of: a report about r in that very step may

@@ -53,9 +53,9 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *store.
 	return nil
 }
 
-// bound sets the times of an admitted request in s by its keys' patterns: their defaults
-// where it names none, and their limits.
-func (c *Acquire) bound(s *store.Namespace, bare bool) {
+// bound sets the times of a request in s that was admitted for sess, or for no session, by its keys' patterns: their
+// defaults where it names none, and their limits.
+func (c *Acquire) bound(s *store.Namespace, sess *store.Session) {
 	if s == nil || len(s.Patterns) == 0 {
 		return
 	}
@@ -65,16 +65,17 @@ func (c *Acquire) bound(s *store.Namespace, bare bool) {
 			found = append(found, p)
 		}
 	}
+	leftOut := c.TTL == 0
 	for _, p := range found {
-		if bare {
-			c.TTL = cmp.Or(c.TTL, p.TTL)
+		if leftOut {
+			c.TTL = tighter(c.TTL, p.TTL)
 		}
 		if c.Grace == 0 {
 			c.Grace = p.Grace
 		}
 	}
 	for _, p := range found {
-		if p.MaxTTL > 0 && (c.TTL > p.MaxTTL || c.TTL == 0 && (!bare || interlock.DefaultTTL > p.MaxTTL)) {
+		if p.MaxTTL > 0 && cmp.Or(c.TTL, sess.LeaseTTL()) > p.MaxTTL {
 			c.TTL = p.MaxTTL
 		}
 		if p.MaxGrace > 0 && c.Grace != NoGrace && cmp.Or(c.Grace, interlock.DefaultGrace) > p.MaxGrace {
@@ -91,7 +92,7 @@ func (c *Acquire) bound(s *store.Namespace, bare bool) {
 // keys.
 func ttlFor(r *store.Request, ttl time.Duration) time.Duration {
 	c := Acquire{LeaseRequest: interlock.LeaseRequest{Claims: r.Claims(), Terms: interlock.Terms{TTL: ttl}}}
-	c.bound(r.NS, r.Session() == nil)
+	c.bound(r.NS, r.Session())
 	return withDefaults(c.Terms, r.Session()).TTL
 }
 

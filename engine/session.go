@@ -104,7 +104,7 @@ func (c *OpenSession) decide(e *Engine) {
 	}
 	*e.draft() = record.Event{
 		Kind: record.SessionOpened, Namespace: c.Namespace, Session: e.SessionNum + 1, ID: c.ID, Agent: c.Agent,
-		Terms: interlock.Terms{TTL: ttl}, Actor: c.Actor,
+		Terms: interlock.Terms{TTL: ttl}, Any: c.TTL == 0, Actor: c.Actor,
 	}
 	e.tag(e.ev, Done)
 	e.emit(e.ev)

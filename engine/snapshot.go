@@ -120,7 +120,7 @@ func (s *snapshotter) contents(sp *store.Namespace) {
 	for _, x := range sessions {
 		s.event(x.Opened, &record.Event{
 			Kind: record.SessionOpened, Namespace: sp.Name, Session: x.Num, ID: x.ID, Agent: x.Agent,
-			Terms: interlock.Terms{TTL: x.TTL}, Acked: x.Seqs.Floor,
+			Terms: interlock.Terms{TTL: x.TTL}, Any: x.Adapts, Acked: x.Seqs.Floor,
 			Actor: x.Owner,
 		})
 	}

@@ -79,7 +79,6 @@ func NewHandler(cfg HandlerConfig) *Handler {
 		door: newDoor(open, client, sessionTTL, cfg.Version, cfg.Log), close: cancel,
 		active: map[string]context.CancelFunc{}, ended: map[string]time.Time{},
 	}
-	h.door.ttl = sessionTTL
 	s := h.door.server()
 	h.protocol = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,

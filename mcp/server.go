@@ -18,7 +18,7 @@ type door struct {
 	places  places
 	version string
 	log     *slog.Logger
-	// ttl is that of new leases; 0 leaves it to the API.
+	// ttl is that of new leases, whatever their keys' patterns have: signs of life come by it.
 	ttl time.Duration
 	// open ends when the door closes.
 	open context.Context
@@ -36,7 +36,7 @@ func newDoor(open context.Context, client *api.Client, ttl time.Duration, versio
 	}
 	return &door{
 		hub:     agent.NewHub(agent.Config{API: client, Door: "mcp", TTL: ttl, Log: log}),
-		version: cmp.Or(version, "dev"), log: log, open: open, noted: func(*agent.Caller) {},
+		version: cmp.Or(version, "dev"), log: log, ttl: ttl, open: open, noted: func(*agent.Caller) {},
 	}
 }
 

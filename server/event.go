@@ -90,7 +90,7 @@ func writeEvent(j *jsonOut, ev *record.Event, index interlock.Index, epoch inter
 	if ev.Priority != 0 {
 		j.int("priority", int64(ev.Priority))
 	}
-	flag("any", ev.Any)
+	flag("any", ev.Any && ev.Kind != record.SessionOpened) // of a session it is no matter of claims
 	j.said("group", ev.Group)
 	if len(ev.Claims) > 0 && ev.Claims[0].Mode == interlock.Member {
 		j.str("divide", ev.Division.String())

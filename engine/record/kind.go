@@ -9,8 +9,8 @@ const (
 	// skipped so far; Version: likewise, of all namespaces, if any were skipped; Idle:
 	// the time since the event before it, which no limit of a question counts.
 	Opened Kind = 1
-	// SessionOpened: Session, ID, Agent, TTL; in a snapshot Acked, the floor of its
-	// numbered commands.
+	// SessionOpened: Session, ID, Agent, TTL, and Any if none was asked for; in a snapshot
+	// Acked, the floor of its numbered commands.
 	SessionOpened Kind = 2
 	// SessionEnded: Session, Reason (closed, expired).
 	SessionEnded Kind = 3

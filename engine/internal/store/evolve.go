@@ -143,7 +143,7 @@ func (st *State) evolveSession(ev *record.Event) error {
 	id := interlock.SessionID(ev.ID)
 	s := &Session{
 		Num: ev.Session, ID: id, NS: st.Namespace(ev.Namespace), Agent: ev.Agent, Name: publicName(id),
-		TTL: ev.TTL, Opened: ev.At, Renewed: ev.At, MinTTL: ev.TTL,
+		TTL: ev.TTL, Adapts: ev.Any, Opened: ev.At, Renewed: ev.At, MinTTL: ev.TTL,
 	}
 	s.NS.season(ev.ID)
 	s.Timer = Timer{Pos: -1, Ord: s.Num<<1 | 1, Sess: s}
@@ -283,6 +283,7 @@ func (st *State) evolveRequest(ev *record.Event) error {
 	r.Num = ev.Num
 	st.Num = max(st.Num, r.Num)
 	r.Granted, r.Renewed, r.Changed = ev.At, ev.At, ev.Changed
+	r.Session().adapt(ev.TTL)
 	if ev.Queued {
 		r.deal().Arrived = ev.At.Add(-ev.Arrived)
 	}

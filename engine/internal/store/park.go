@@ -122,7 +122,8 @@ func (st *State) evolveResumed(ev *record.Event, r *Request) error {
 			return errUnknown
 		}
 		r.Join(s.Flow(ev.Flow))
-		if t.TTL = min(t.TTL, s.TTL); r.Guest != nil {
+		t.TTL = s.Cap(t.TTL)
+		if s.adapt(t.TTL); r.Guest != nil {
 			r.Guest = nil
 		}
 	} else {

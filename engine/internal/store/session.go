@@ -20,6 +20,29 @@ func (s *Session) End() Time {
 	return end
 }
 
+// LeaseTTL is the ttl of a lease of s, or of none, that neither its request nor a pattern names.
+func (s *Session) LeaseTTL() time.Duration {
+	if s == nil || s.Adapts {
+		return interlock.DefaultTTL
+	}
+	return s.TTL
+}
+
+// Cap returns ttl, or what a lease of s, or of none, can have of it: it ends with its session at the latest.
+func (s *Session) Cap(ttl time.Duration) time.Duration {
+	if s == nil || s.Adapts {
+		return ttl
+	}
+	return min(ttl, s.TTL)
+}
+
+// adapt lets the session live as long as a lease of it, or a request for one, that has this ttl.
+func (s *Session) adapt(ttl time.Duration) {
+	if s != nil && s.Adapts {
+		s.TTL = max(s.TTL, ttl)
+	}
+}
+
 // Detachment is a connection that has ended with very many attached waits of a session: they
 // are detached over several steps. Until then request.listener treats them as unattended.
 type Detachment struct {
@@ -101,6 +124,7 @@ type Session struct {
 	Name     string                       // public
 	Place    collection.Element[*Session] // in Namespace.Roster
 	TTL      time.Duration
+	Adapts   bool // no ttl was asked for: TTL becomes that of its leases, if they have a longer one
 	Opened   Time
 	Flows    collection.Table[*FlowState]
 	Waiting  []*FlowState  // the flows that wait, in the order of their names

@@ -329,6 +329,7 @@ func (st *State) evolveDispatched(ev *record.Event) error {
 	given.Group = t.Spec.Group // its lease may be changed to one with permits
 	r.Conditions = s.Agree(given)
 	st.Fence = max(st.Fence, ev.Fence)
+	r.Session().adapt(ev.TTL)
 	s.Requests.Add(r)
 	r.hold()
 	r.spend(ev.At)

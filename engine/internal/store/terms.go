@@ -48,6 +48,7 @@ func (r *Request) setTTL(ttl time.Duration) {
 	t := r.Conditions.Terms
 	t.TTL = ttl
 	r.Conditions = r.NS.Agree(t)
+	r.Session().adapt(ttl)
 	m := r.Membership()
 	if m == nil || m.Node.Divided == nil {
 		return
