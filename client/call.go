@@ -16,7 +16,7 @@ type call struct {
 	phase phase
 	// forgotten reports that no caller waits for it: its results are returned to the server.
 	forgotten bool
-	// since is when it was made, for heartbeats: a confirmed heartbeat counts from then.
+	// since is when it was made or sent first: a confirmed heartbeat counts from then, and a lease.
 	since time.Time
 	// target is the acquire that a poll goes back to the line for, and poll the other
 	// direction. The first to end cuts the tie: a call that is done may soon be another one.

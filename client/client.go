@@ -66,9 +66,6 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 }
 
 func dialFirst(ctx context.Context, dialer Dialer, servers *endpoint.List, cfg Config) (*Client, error) {
-	if cfg.SessionTTL == 0 {
-		cfg.SessionTTL = interlock.DefaultTTL
-	}
 	c := &Client{
 		cfg: cfg, dial: dialer, servers: servers, kick: make(chan struct{}, 1), doing: map[interlock.EffectID]struct{}{},
 	}

@@ -41,10 +41,11 @@ type Config struct {
 	// interlock.MaxNameBytes bytes.
 	Agent string
 
-	// SessionTTL is how long the session outlives its last heartbeat, and the
-	// default ttl of its leases: from interlock.MinTTL to interlock.MaxTTL. 0 means
-	// interlock.DefaultTTL. A short one finds dead agents sooner; too short a
-	// one loses leases to a pause of the network or the garbage collector.
+	// SessionTTL is how long the session outlives its last heartbeat: from interlock.MinTTL to
+	// interlock.MaxTTL. It is the maximum of its leases' ttl, and their ttl if neither a request nor
+	// a key's pattern names one. 0 means interlock.DefaultTTL, and as long as the longest ttl of its
+	// leases. A short one finds dead agents sooner; too short a one loses leases to a pause of the
+	// network or the garbage collector.
 	SessionTTL time.Duration
 
 	// RetryFor bounds the retries of calls: from the beginning of an outage while no server

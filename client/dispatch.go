@@ -191,7 +191,7 @@ func (c *Client) outcome(s *session, k *call, r *proto.Reply, at interlock.At) (
 		case leaving:
 			return nil, errLeaving
 		default:
-			g = s.add(c, &r.Lease, r.Packet, at)
+			g = s.add(c, k, &r.Lease, r.Packet, at)
 			g.bring(r, at)
 			g.warnings, g.member = append(k.warnings, r.Warnings...), k.member
 			s.review(c, g)
@@ -347,7 +347,7 @@ func (c *Client) granted(s *session, r *proto.Reply, at interlock.At) {
 		case of != nil:
 			s.adopt(c, of, r.Lease, at)
 		case !joining:
-			c.drop(s, s.add(c, &r.Lease, r.Packet, at), proto.OpRelease)
+			c.drop(s, s.add(c, &call{}, &r.Lease, r.Packet, at), proto.OpRelease)
 		}
 		return
 	}

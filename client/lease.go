@@ -43,6 +43,7 @@ type grant struct {
 	evidence Snapshot // the documents that came with it
 	partial  bool     // there is more
 
+	from    time.Time     // it was not granted before
 	capAt   time.Time     // when max_hold ends it; zero for never
 	stallAt time.Time     // when it ends unless progress is reported; zero for never
 	stall   time.Duration // how long it may be without progress; 0 for ever
@@ -83,8 +84,11 @@ func (g *grant) update(lease *interlock.Lease, packet *interlock.Packet, at inte
 	g.stall = max(g.stall, g.info.StallIn)
 	g.capAt, g.stallAt = time.Time{}, time.Time{}
 	g.limits(&g.info)
+	if g.c.cfg.SessionTTL == 0 {
+		g.s.ttl = max(g.s.ttl, g.info.TTL)
+	}
 	if g.info.TTL < g.s.ttl {
-		g.s.checkAt(g.s.beatAt.Add(g.info.TTL))
+		g.s.beatFor(g)
 		g.c.look()
 	}
 }
@@ -121,10 +125,18 @@ func (g *grant) progressed(since time.Time) {
 	}
 }
 
+// heardAt is since when the lease lives by the server's word: since a heartbeat, or its grant.
+func (g *grant) heardAt() time.Time {
+	if g.from.After(g.s.beatAt) {
+		return g.from
+	}
+	return g.s.beatAt
+}
+
 // end is when the lease is over by this machine's clock, if nothing is heard of
 // the server.
 func (g *grant) end() time.Time {
-	end := g.s.beatAt.Add(g.info.TTL)
+	end := g.heardAt().Add(g.info.TTL)
 	for _, t := range [...]time.Time{g.capAt, g.stallAt} {
 		if !t.IsZero() && t.Before(end) {
 			end = t
@@ -137,14 +149,14 @@ func (g *grant) end() time.Time {
 // was progress only the server knows, since others may report it in this one's name,
 // so a stall counts here only when the server does not answer.
 func (g *grant) giveUpAt() time.Time {
-	end := g.s.beatAt.Add(g.info.TTL)
+	end := g.heardAt().Add(g.info.TTL)
 	if !g.capAt.IsZero() && g.capAt.Before(end) {
 		end = g.capAt
 	}
 	if g.stallAt.IsZero() {
 		return end
 	}
-	at := g.s.beatAt.Add(g.info.TTL / 2) // a heartbeat is missing
+	at := g.heardAt().Add(g.info.TTL / 2) // a heartbeat is missing
 	if at.Before(g.stallAt) {
 		at = g.stallAt
 	}

@@ -21,7 +21,8 @@ type Membership struct {
 	Division interlock.Division // how; the first member's counts
 	Flow     string             // as in Request
 	Purpose  string
-	Grace    time.Duration // how long stopping a part may take; 0: interlock.DefaultGrace
+	TTL      time.Duration // how long it outlives the last heartbeat; 0: the key pattern's, else the session's
+	Grace    time.Duration // how long stopping a part may take; 0: the key pattern's, else interlock.DefaultGrace
 
 	// Work is called for each part that this member gets, in a goroutine of its own. When its
 	// context ends, the part moves to another member, or the membership is over: Work must stop
@@ -38,6 +39,7 @@ type Part struct {
 	Key   interlock.Key // the shared-out key, a slash and the index
 	Index int
 	Fence interlock.Fence // to pass along wherever the part's work writes
+	Grace time.Duration   // how long stopping it may take
 }
 
 // Member is one of the processes that share out the parts of a key.
@@ -70,7 +72,7 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 		Claims: []interlock.Claim{{
 			Key: as.Key, Mode: interlock.Member, Count: uint32(min(max(as.Parts, 0), interlock.MaxCount)),
 		}},
-		Flow: as.Flow, Purpose: as.Purpose, Terms: interlock.Terms{Grace: as.Grace, Division: as.Division},
+		Flow: as.Flow, Purpose: as.Purpose, Terms: interlock.Terms{TTL: as.TTL, Grace: as.Grace, Division: as.Division},
 		OnConflict: interlock.Wait, member: m,
 	}
 	lease, err := c.Acquire(ctx, req)
@@ -95,6 +97,9 @@ func (c *Client) Join(ctx context.Context, as Membership) (*Member, error) {
 // Context ends when the membership is lost or was left. Other members then have its parts, or
 // none does; to go on, join again.
 func (m *Member) Context() context.Context { return m.lease.Context() }
+
+// Info returns the present report of the membership's lease.
+func (m *Member) Info() interlock.Lease { return m.lease.Info() }
 
 // Parts returns the member's present parts, in order.
 func (m *Member) Parts() (list []Part) {
@@ -168,7 +173,7 @@ func (m *Member) attend(lease *Lease, part Part) {
 func (g *grant) part() Part {
 	key := g.key()
 	index, _ := strconv.Atoi(string(key[strings.LastIndexByte(string(key), '/')+1:]))
-	return Part{Key: key, Index: index, Fence: g.info.Fence}
+	return Part{Key: key, Index: index, Fence: g.info.Fence, Grace: max(g.info.Grace, 0)}
 }
 
 // isMember reports whether the lease is a membership.

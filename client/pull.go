@@ -114,7 +114,7 @@ func (c *Client) handedOut(s *session, k *call, r *proto.Reply, at interlock.At)
 			c.submit(back)
 			continue
 		}
-		g := s.add(c, &h.Lease, nil, at)
+		g := s.add(c, k, &h.Lease, nil, at)
 		k.handed = append(k.handed, assignment{task: h.Task, grant: g, documents: h.Documents, asOf: h.AsOf})
 	}
 	if k.forgotten {

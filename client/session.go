@@ -70,6 +70,16 @@ func (s *session) want(ttl time.Duration, now func() time.Time) (beat bool) {
 	return t.Sub(s.beatSent) > ttl/4
 }
 
+// beatFor makes sure that heartbeats come often enough for a lease that is held.
+func (s *session) beatFor(g *grant) {
+	ttl, heard := g.info.TTL, g.heardAt()
+	s.shortest = min(s.shortest, ttl)
+	if at := heard.Add(beatAfter(ttl)); at.Before(s.nextBeat) {
+		s.nextBeat = at
+	}
+	s.checkAt(heard.Add(ttl))
+}
+
 // hurry makes the next heartbeat come soon if it has progress to report that a lease depends
 // on: within an eighth of the shortest stall after the last one, so that an agent may report as
 // often as it likes. It reports whether that is so.
@@ -96,10 +106,18 @@ func (s *session) checkAt(t time.Time) {
 	}
 }
 
-// add registers a granted lease and returns its handle-to-be.
-func (s *session) add(c *Client, lease *interlock.Lease, packet *interlock.Packet, at interlock.At) *grant {
+// add registers a lease that was granted to a call, and returns its handle-to-be. Its ttl may be shorter than the time
+// since the last heartbeat, so it counts from its grant.
+func (s *session) add(
+	c *Client, k *call, lease *interlock.Lease, packet *interlock.Packet, at interlock.At,
+) *grant {
 	g := &grant{c: c, s: s, id: lease.ID, flow: lease.Flow, refs: 1}
 	s.leases[g.id] = g
+	if now := c.now(); now.Sub(s.beatAt) > lease.TTL/2 {
+		if g.from = k.since; k.phase == standing {
+			g.from = now.Add(-lease.TTL / 2) // it was granted a moment ago
+		}
+	}
 	g.update(lease, packet, at)
 	g.asked(lease.Yield)
 	return g

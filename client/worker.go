@@ -232,7 +232,7 @@ func (w *work) begin(h *assignment) {
 	job.lease = h.grant.handle(w.told)
 	ttl := h.grant.info.TTL
 	w.mu.Lock()
-	if ttl < w.c.cfg.SessionTTL && (w.least == 0 || ttl < w.least) {
+	if ttl < cmp.Or(w.c.cfg.SessionTTL, interlock.DefaultTTL) && (w.least == 0 || ttl < w.least) {
 		w.least = ttl
 	}
 	w.jobs[job] = struct{}{}

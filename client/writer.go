@@ -99,7 +99,9 @@ func (c *Client) add(n *conn, frame *proto.ClientFrame, size *int, k *call) bool
 	if k.op.Seq == 0 {
 		s.window.add(k)
 	}
-	k.phase = max(k.phase, sent)
+	if k.phase = max(k.phase, sent); k.stands() && k.since.IsZero() {
+		k.since = c.now()
+	}
 	k.op.Slot, k.op.Acked = s.slot, 0
 	if s.window.low > n.acked {
 		n.acked = s.window.low
