@@ -28,8 +28,9 @@ type AcquireRequest struct {
 	// How the parts of a key are assigned to its members, for a claim with parts. The first member
 	// decides.
 	Division string `json:"divide,omitempty" enum:"hash,range,load" default:"hash"`
-	// How long after the last heartbeat the lease lives. 0 or left out, as with all durations but
-	// grace_ms: the key's pattern decides, else 30000.
+	// How long the lease outlives the last heartbeat. Without a ttl of its own a lease has the pattern's,
+	// else its session's, else 30 s, and never more than its session was opened with. As with all durations
+	// but grace_ms, 0 is as good as none.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 	// The time after the hard end in which the holder may still commit and release; 5000 if left out.
 	Grace *Milliseconds `json:"grace_ms,omitempty" max:"MaxGrace"`
@@ -80,8 +81,8 @@ type Count struct {
 // RenewRequest is the body of POST /v1/leases/{id}/renew.
 type RenewRequest struct {
 	Progress Progress `json:"progress,omitempty"`
-	// The ttl of the lease from this renewal on, within the limits of its keys' patterns and of its
-	// session's ttl. Unchanged when left out or 0.
+	// The ttl of the lease from this renewal on, within the limits of its keys' patterns and of a ttl
+	// that its session was opened with. Unchanged when left out or 0.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 }
 

@@ -85,7 +85,7 @@ type PatternRequest struct {
 	Burst uint32 `json:"burst,omitempty" min:"0" max:"MaxCount"`
 	// Shares of the capacity.
 	Groups []GroupRequest `json:"groups,omitempty" max:"MaxGroups"`
-	// Default of a lease without a session.
+	// The ttl of a lease that asks for none.
 	TTL    Milliseconds `json:"ttl_ms,omitempty"`
 	MaxTTL Milliseconds `json:"max_ttl_ms,omitempty"`
 	// Default.
@@ -202,7 +202,7 @@ type QueueRequest struct {
 	Backoff Milliseconds `json:"backoff_ms,omitempty" max:"MaxDelay" default:"DefaultBackoff"`
 	// Up to this.
 	MaxBackoff Milliseconds `json:"max_backoff_ms,omitempty" max:"MaxDelay" default:"DefaultMaxBackoff"`
-	// The ttl of the leases of its attempts.
+	// The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease.
 	TTL     Milliseconds `json:"ttl_ms,omitempty"`
 	Grace   Milliseconds `json:"grace_ms,omitempty"`
 	MaxHold Milliseconds `json:"max_hold_ms,omitempty"`

@@ -100,7 +100,7 @@ type PullRequest struct {
 	Session SessionID `json:"session,omitempty"`
 	// The maximum of tasks.
 	Max int `json:"max,omitempty" min:"1" max:"MaxPull" default:"1"`
-	// The ttl of the leases; else the queue's.
+	// The ttl of the leases; else the queue's, else as for any lease.
 	TTL Milliseconds `json:"ttl_ms,omitempty" min:"MinTTL" max:"MaxTTL"`
 	// The time to wait within the call for a task; at most 55000.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
@@ -151,7 +151,7 @@ type RunRequest struct {
 	// Shown to others that want the same key.
 	Purpose  string   `json:"purpose,omitempty" max:"MaxPurposeBytes"`
 	Priority Priority `json:"priority,omitempty"`
-	// How long after the last heartbeat the lease lives. 0 or left out: the key's pattern decides,
+	// How long the lease outlives the last heartbeat. 0 or left out: the default of the key's pattern,
 	// else 30000.
 	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 	// A cap that heartbeats cannot extend; none when left out or 0.
@@ -164,6 +164,7 @@ type RunRequest struct {
 type OpenSessionRequest struct {
 	// The agent's name.
 	Agent string `json:"agent,omitempty" max:"MaxNameBytes"`
-	// How long the session lives after its last heartbeat; 0: 30000.
-	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL" default:"DefaultTTL"`
+	// How long the session outlives its last heartbeat, and the maximum of its leases' ttl. 0 or left
+	// out: 30000, and as long as the longest ttl of its leases.
+	TTL Milliseconds `json:"ttl_ms,omitempty" max:"MaxTTL"`
 }

@@ -164,6 +164,24 @@ def test_loss_while_the_server_stands_still() -> None:
         assert again.fence > lease.fence
 
 
+@pytest.mark.parametrize(
+    ("session_ttl", "name", "want"),
+    [(None, "long", 120), (None, "short", 1), (None, "none", 30), (60, "long", 60), (60, "short", 1), (60, "none", 60)],
+)
+def test_ttl_of_a_pattern(
+    interlock_server: LocalServer,
+    put: Callable[[str, Any], None],
+    session_ttl: float | None,
+    name: str,
+    want: float,
+) -> None:
+    put("/v1/patterns/py-long", {"pattern": "py-long:{n}", "ttl_ms": 120_000})
+    put("/v1/patterns/py-short", {"pattern": "py-short:{n}", "ttl_ms": 1000})
+    with Client(interlock_server.url, session_ttl=session_ttl) as client:
+        with client.lease(f"py-{name}:{session_ttl}") as lease:
+            assert lease._grant.ttl == want
+
+
 def test_body_error_wins_over_the_loss() -> None:
     with LocalServer() as server, Client(server.url, session_ttl=1, retry_for=0.2) as client:
         with pytest.raises(ValueError) as error, client.lease("k") as lease:

@@ -32,7 +32,10 @@ export interface ClientOptions {
   namespace?: string;
   /** The name that other agents and people see: INTERLOCK_AGENT if left out, else typescript and a number. */
   agent?: string;
-  /** How long the session, with its leases, outlives its last heartbeat. */
+  /**
+   * How long the session, with its leases, outlives its last heartbeat: the maximum of their ttl. If left out, that of
+   * their keys' patterns counts, else 30 s.
+   */
   sessionTTLMs?: number;
   /** How long a request is tried again while no server answers. */
   retryForMs?: number;
@@ -114,7 +117,7 @@ export class Client implements AsyncDisposable {
       servers,
       clock: this.clock,
       agent: this.agent,
-      sessionTTLMs: options.sessionTTLMs ?? limits.defaultTTLMs,
+      sessionTTLMs: options.sessionTTLMs,
     });
     this.line = new Line(this.transport, this.keeper, this.clock);
   }

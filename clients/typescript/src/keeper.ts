@@ -13,6 +13,7 @@ import { attentiveMs, type Servers } from "./servers.js";
 import { Stop, orAborted, sleep, unref, type Signal } from "./stop.js";
 import { warn } from "./text.js";
 import type { OperationName, RequestParameters, Sending, Transport } from "./transport.js";
+import { limits } from "./types.js";
 import type { Advice, Heartbeat, Lease, LeaseID, Operations, SessionID, Yield } from "./types.js";
 
 /** The session of a client: what its heartbeats renew. */
@@ -53,6 +54,9 @@ export class Grant {
   /** Takes over the server's view of the lease, in answer to a request that was sent at sentAt. */
   update(info: Lease, sentAt: number, renewed = true): void {
     this.info = info;
+    // A session without a ttl of its own lives as long as its leases.
+    if (this.keeper.config.sessionTTLMs === undefined)
+      this.session.ttlMs = Math.max(this.session.ttlMs, info.ttl_ms);
     this.yield = info.yield ?? this.yield;
     if (renewed) this.confirmedAt = Math.max(this.confirmedAt, sentAt);
     this.capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
@@ -113,7 +117,8 @@ export interface KeeperConfig {
   servers: Servers;
   clock: Clock;
   agent: string;
-  sessionTTLMs: number;
+  /** The ttl that is asked for the session, if any. */
+  sessionTTLMs: number | undefined;
 }
 
 /** Keeps the leases of a client alive: one session, one timer, however many leases there are. */
@@ -175,7 +180,7 @@ export class Keeper {
 
   /** The shortest ttl that is kept alive, for the share of an attempt. */
   get shortestMs(): number {
-    let shortest = this.#session?.ttlMs ?? this.config.sessionTTLMs;
+    let shortest = this.#session?.ttlMs ?? this.config.sessionTTLMs ?? limits.defaultTTLMs;
     for (const g of this.grants.values()) shortest = Math.min(shortest, g.info.ttl_ms);
     for (const ttl of this.#coming.values()) shortest = Math.min(shortest, ttl);
     return shortest;

@@ -2730,7 +2730,7 @@ export interface KeyPattern {
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
-  /** Default of a lease without a session. */
+  /** The ttl of a lease that asks for none. */
   ttl_ms?: Milliseconds;
   max_ttl_ms?: Milliseconds;
   /** Default. */
@@ -2801,7 +2801,7 @@ export interface Pattern {
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
-  /** Default of a lease without a session. */
+  /** The ttl of a lease that asks for none. */
   ttl_ms?: Milliseconds;
   max_ttl_ms?: Milliseconds;
   /** Default. */
@@ -2885,7 +2885,7 @@ export interface QueueSettings {
   backoff_ms?: Milliseconds;
   /** Up to this. Default: 600000. */
   max_backoff_ms?: Milliseconds;
-  /** The ttl of the leases of its attempts. */
+  /** The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease. */
   ttl_ms?: Milliseconds;
   grace_ms?: Milliseconds;
   max_hold_ms?: Milliseconds;
@@ -2936,7 +2936,7 @@ export interface QueueStatus {
   backoff_ms?: Milliseconds;
   /** Up to this. Default: 600000. */
   max_backoff_ms?: Milliseconds;
-  /** The ttl of the leases of its attempts. */
+  /** The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease. */
   ttl_ms?: Milliseconds;
   grace_ms?: Milliseconds;
   max_hold_ms?: Milliseconds;
@@ -3022,8 +3022,9 @@ export interface AcquireRequest {
    */
   divide?: "hash" | "range" | "load";
   /**
-   * How long after the last heartbeat the lease lives. 0 or left out, as with all durations but
-   * grace_ms: the key's pattern decides, else 30000.
+   * How long the lease outlives the last heartbeat. Without a ttl of its own a lease has the
+   * pattern's, else its session's, else 30 s, and never more than its session was opened with. As
+   * with all durations but grace_ms, 0 is as good as none.
    */
   ttl_ms?: Milliseconds;
   /** The time after the hard end in which the holder may still commit and release; 5000 if left out. */
@@ -3081,8 +3082,8 @@ export interface ClaimRequest {
 export interface RenewRequest {
   progress?: Progress;
   /**
-   * The ttl of the lease from this renewal on, within the limits of its keys' patterns and of its
-   * session's ttl. Unchanged when left out or 0.
+   * The ttl of the lease from this renewal on, within the limits of its keys' patterns and of a ttl
+   * that its session was opened with. Unchanged when left out or 0.
    */
   ttl_ms?: Milliseconds;
 }
@@ -3280,7 +3281,7 @@ export interface SetPatternRequest {
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
-  /** Default of a lease without a session. */
+  /** The ttl of a lease that asks for none. */
   ttl_ms?: Milliseconds;
   max_ttl_ms?: Milliseconds;
   /** Default. */
@@ -3351,7 +3352,7 @@ export interface PatternRequest {
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
-  /** Default of a lease without a session. */
+  /** The ttl of a lease that asks for none. */
   ttl_ms?: Milliseconds;
   max_ttl_ms?: Milliseconds;
   /** Default. */
@@ -3482,7 +3483,7 @@ export interface QueueRequest {
   backoff_ms?: Milliseconds;
   /** Up to this. Default: 600000. */
   max_backoff_ms?: Milliseconds;
-  /** The ttl of the leases of its attempts. */
+  /** The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease. */
   ttl_ms?: Milliseconds;
   grace_ms?: Milliseconds;
   max_hold_ms?: Milliseconds;
@@ -3800,7 +3801,7 @@ export interface PullRequest {
   session?: SessionID;
   /** The maximum of tasks. Default: 1. */
   max?: number;
-  /** The ttl of the leases; else the queue's. */
+  /** The ttl of the leases; else the queue's, else as for any lease. */
   ttl_ms?: Milliseconds;
   /** The time to wait within the call for a task; at most 55000. */
   wait_ms?: Milliseconds;
@@ -3857,8 +3858,8 @@ export interface RunRequest {
   purpose?: string;
   priority?: Priority;
   /**
-   * How long after the last heartbeat the lease lives. 0 or left out: the key's pattern decides,
-   * else 30000.
+   * How long the lease outlives the last heartbeat. 0 or left out: the default of the key's
+   * pattern, else 30000.
    */
   ttl_ms?: Milliseconds;
   /** A cap that heartbeats cannot extend; none when left out or 0. */
@@ -3871,7 +3872,10 @@ export interface RunRequest {
 export interface OpenSessionRequest {
   /** The agent's name. */
   agent?: string;
-  /** How long the session lives after its last heartbeat; 0: 30000. Default: 30000. */
+  /**
+   * How long the session outlives its last heartbeat, and the maximum of its leases' ttl. 0 or left
+   * out: 30000, and as long as the longest ttl of its leases.
+   */
   ttl_ms?: Milliseconds;
 }
 

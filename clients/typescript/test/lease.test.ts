@@ -102,6 +102,25 @@ test("a wait ends after waitMs and leaves the line", async () => {
   assert.equal((await a.look("account:6")).length, 0);
 });
 
+test("a ttl of a pattern", async () => {
+  const set = (name: string, ttl_ms: number) =>
+    a.request("setPattern", { path: { name }, body: { pattern: `${name}:{n}`, ttl_ms } });
+  await set("ttl-long", 120_000);
+  await set("ttl-short", 1000);
+  for (const [sessionTTLMs, name, want] of [
+    [undefined, "ttl-long", 120_000],
+    [undefined, "ttl-short", 1000],
+    [undefined, "ttl-none", 30_000],
+    [60_000, "ttl-long", 60_000],
+    [60_000, "ttl-short", 1000],
+    [60_000, "ttl-none", 60_000],
+  ] as const) {
+    const client = server.client("patient", sessionTTLMs === undefined ? {} : { sessionTTLMs });
+    await using lease = await client.lease(`${name}:${sessionTTLMs}`);
+    assert.equal(lease.info.ttl_ms, want);
+  }
+});
+
 test("claims: many keys, shared, any one, permits, a rate", async () => {
   await using many = await a.lease(["set:1", { key: "set:2", mode: "shared" }]);
   assert.deepEqual(many.keys, ["set:1", "set:2"]);

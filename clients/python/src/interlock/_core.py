@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ._api import MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
+from ._api import DEFAULT_TTL_MS, MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
 from ._call import LEAST_ANSWER, Caller, decided, final
 from ._clock import now
 from ._errors import (
@@ -98,7 +98,7 @@ class Core:
     """The rules of a client. Its mutex guards all that threads share; no effect is yielded under it."""
 
     def __init__(
-        self, caller: Caller, session_ttl: float, wake: Callable[[], None], unlock: Callable[[], None]
+        self, caller: Caller, session_ttl: float | None, wake: Callable[[], None], unlock: Callable[[], None]
     ) -> None:
         self.caller = caller
         self.session_ttl = session_ttl
@@ -131,7 +131,7 @@ class Core:
 
     def shortest(self) -> float:
         """Returns the shortest ttl of what a heartbeat renews. mutex is held."""
-        ttl = self.session.ttl if self.session else self.session_ttl
+        ttl = self.session.ttl if self.session else self.session_ttl or DEFAULT_TTL_MS / 1000
         return min([ttl, *(g.ttl for g in self.grants.values())])
 
     def share(self) -> float:
@@ -156,7 +156,7 @@ class Core:
             self.usable()
             if self.session is not None:
                 return self.session
-            body = {"agent": self.caller.agent, "ttl_ms": ms(self.session_ttl)}
+            body = without_none({"agent": self.caller.agent, "ttl_ms": ms(self.session_ttl)})
             reply = yield from self.caller.request("createSession", body=body)
             made = reply.parse()["session"]
             ttl = made["ttl_ms"] / 1000

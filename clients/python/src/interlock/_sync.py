@@ -94,6 +94,9 @@ class Client:
 
     One thread keeps it and its leases alive; it starts with the first lease. Each thread is a flow of its own: a key
     that a flow already holds is granted to it again. The client is used in a with block, or closed by close().
+
+    session_ttl is how long the session, with its leases, outlives its last heartbeat, in seconds: the maximum of their
+    ttl. None: that of their keys' patterns counts, else 30.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Client:
         agent: str | None = None,
         credential: str | None = None,
         namespace: str | None = None,
-        session_ttl: float = 30.0,
+        session_ttl: float | None = None,
         retry_for: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:

@@ -38,7 +38,7 @@ def task_flow() -> str:
 class Engine:
     """Carries out steps without blocking the event loop."""
 
-    def __init__(self, caller: Caller, session_ttl: float, context: ssl.SSLContext | None) -> None:
+    def __init__(self, caller: Caller, session_ttl: float | None, context: ssl.SSLContext | None) -> None:
         self.connections = Connections(context)
         self.session_lock = asyncio.Lock()
         self.woken = asyncio.Event()

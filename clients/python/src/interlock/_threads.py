@@ -151,7 +151,7 @@ def _fresh(conn: http.client.HTTPConnection) -> bool:
 class Engine:
     """Carries out steps with blocking calls. It outlives its client by its keeper's last step only."""
 
-    def __init__(self, caller: Caller, session_ttl: float, context: ssl.SSLContext | None) -> None:
+    def __init__(self, caller: Caller, session_ttl: float | None, context: ssl.SSLContext | None) -> None:
         self.pool = Pool(context)
         self.session_lock = threading.Lock()
         self.woken = threading.Event()

@@ -2860,7 +2860,7 @@ class KeyPattern(_KeyPatternRequired, total=False):
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
-    # Default of a lease without a session.
+    # The ttl of a lease that asks for none.
     ttl_ms: Milliseconds
     max_ttl_ms: Milliseconds
     # Default.
@@ -2925,7 +2925,7 @@ class Pattern(_PatternRequired, total=False):
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
-    # Default of a lease without a session.
+    # The ttl of a lease that asks for none.
     ttl_ms: Milliseconds
     max_ttl_ms: Milliseconds
     # Default.
@@ -2992,7 +2992,7 @@ class QueueSettings(_QueueSettingsRequired, total=False):
     backoff_ms: Milliseconds
     # Up to this.
     max_backoff_ms: Milliseconds
-    # The ttl of the leases of its attempts.
+    # The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease.
     ttl_ms: Milliseconds
     grace_ms: Milliseconds
     max_hold_ms: Milliseconds
@@ -3040,7 +3040,7 @@ class QueueStatus(_QueueStatusRequired, total=False):
     backoff_ms: Milliseconds
     # Up to this.
     max_backoff_ms: Milliseconds
-    # The ttl of the leases of its attempts.
+    # The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease.
     ttl_ms: Milliseconds
     grace_ms: Milliseconds
     max_hold_ms: Milliseconds
@@ -3101,8 +3101,9 @@ class AcquireRequest(TypedDict, total=False):
     group: str
     # How the parts of a key are assigned to its members, for a claim with parts. The first member decides.
     divide: Literal["hash", "range", "load"]
-    # How long after the last heartbeat the lease lives. 0 or left out, as with all durations but grace_ms: the key's
-    # pattern decides, else 30000.
+    # How long the lease outlives the last heartbeat. Without a ttl of its own a lease has the pattern's, else its
+    # session's, else 30 s, and never more than its session was opened with. As with all durations but grace_ms, 0 is
+    # as good as none.
     ttl_ms: Milliseconds
     # The time after the hard end in which the holder may still commit and release; 5000 if left out.
     grace_ms: Milliseconds
@@ -3150,8 +3151,8 @@ class ClaimRequest(_ClaimRequestRequired, total=False):
 # The body of POST /v1/leases/{id}/renew.
 class RenewRequest(TypedDict, total=False):
     progress: Progress
-    # The ttl of the lease from this renewal on, within the limits of its keys' patterns and of its session's ttl.
-    # Unchanged when left out or 0.
+    # The ttl of the lease from this renewal on, within the limits of its keys' patterns and of a ttl that its session
+    # was opened with. Unchanged when left out or 0.
     ttl_ms: Milliseconds
 
 
@@ -3355,7 +3356,7 @@ class SetPatternRequest(_SetPatternRequestRequired, total=False):
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
-    # Default of a lease without a session.
+    # The ttl of a lease that asks for none.
     ttl_ms: Milliseconds
     max_ttl_ms: Milliseconds
     # Default.
@@ -3418,7 +3419,7 @@ class PatternRequest(_PatternRequestRequired, total=False):
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
-    # Default of a lease without a session.
+    # The ttl of a lease that asks for none.
     ttl_ms: Milliseconds
     max_ttl_ms: Milliseconds
     # Default.
@@ -3534,7 +3535,7 @@ class QueueRequest(TypedDict, total=False):
     backoff_ms: Milliseconds
     # Up to this.
     max_backoff_ms: Milliseconds
-    # The ttl of the leases of its attempts.
+    # The ttl of the leases of its attempts, if the worker asks for none; 0: as for any lease.
     ttl_ms: Milliseconds
     grace_ms: Milliseconds
     max_hold_ms: Milliseconds
@@ -3857,7 +3858,7 @@ class PullRequest(TypedDict, total=False):
     session: SessionID
     # The maximum of tasks.
     max: int
-    # The ttl of the leases; else the queue's.
+    # The ttl of the leases; else the queue's, else as for any lease.
     ttl_ms: Milliseconds
     # The time to wait within the call for a task; at most 55000.
     wait_ms: Milliseconds
@@ -3919,7 +3920,7 @@ class RunRequest(_RunRequestRequired, total=False):
     # Shown to others that want the same key.
     purpose: str
     priority: Priority
-    # How long after the last heartbeat the lease lives. 0 or left out: the key's pattern decides, else 30000.
+    # How long the lease outlives the last heartbeat. 0 or left out: the default of the key's pattern, else 30000.
     ttl_ms: Milliseconds
     # A cap that heartbeats cannot extend; none when left out or 0.
     max_hold_ms: Milliseconds
@@ -3931,7 +3932,8 @@ class RunRequest(_RunRequestRequired, total=False):
 class OpenSessionRequest(TypedDict, total=False):
     # The agent's name.
     agent: str
-    # How long the session lives after its last heartbeat; 0: 30000.
+    # How long the session outlives its last heartbeat, and the maximum of its leases' ttl. 0 or left out: 30000, and
+    # as long as the longest ttl of its leases.
     ttl_ms: Milliseconds
 
 

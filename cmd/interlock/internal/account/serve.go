@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ not allowed.`,
 		&s.gaps, "accept-gaps", false, "continue where the server has forgotten entries, and record the gap in the ledger",
 	)
 	f.IntVar(&s.concurrency, "concurrency", 4, "how many accounts are worked on at once")
-	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
+	cli.TTLVar(f, &s.ttl, "a lease", "the queue's")
 	cli.DurationVar(f, &s.drain, "drain", 30*time.Second, "how long commands may run on after SIGTERM")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
@@ -80,7 +81,7 @@ func (s *serveAccounts) run(ctx context.Context, a *cli.App) error {
 		return cli.Usagef("--concurrency %d: want a number from 1 to %d", s.concurrency, interlock.MaxPull)
 	}
 	if err := cli.CheckDurations(
-		cli.Duration("--ttl", s.ttl, interlock.MinTTL, interlock.MaxTTL),
+		cli.Duration("--ttl", cmp.Or(s.ttl, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL),
 		cli.Duration("--drain", s.drain, 0, 24*time.Hour),
 	); err != nil {
 		return err

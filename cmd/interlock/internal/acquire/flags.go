@@ -57,7 +57,7 @@ func (q *ClaimFlags) Define(cmd *cobra.Command) {
 	)
 }
 
-// Define adds the flags to a command; ttl is the default of --ttl.
+// Define adds the flags to a command; ttl is the default of --ttl, where 0 leaves it to the server.
 func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 	q.ClaimFlags.Define(cmd)
 	f := cmd.Flags()
@@ -70,7 +70,11 @@ func (q *Flags) Define(cmd *cobra.Command, ttl time.Duration) {
 		&q.Parties, "parties", "wait at the barrier KEY until this `number` of parties is there; all are granted together",
 	)
 	f.StringVar(&q.Group, "group", "", "the claimant `group` that takes the permits")
-	cli.DurationVar(f, &q.TTL, "ttl", ttl, "how long the lease outlives the last sign of life")
+	if ttl == 0 {
+		cli.TTLVar(f, &q.TTL, "the lease", "the key pattern's")
+	} else {
+		cli.DurationVar(f, &q.TTL, "ttl", ttl, "how long the lease outlives the last sign of life")
+	}
 	cli.DurationVar(
 		f, &q.Grace, "grace", 0,
 		"time to finish after the lease has ended, before the keys pass on (default: the key pattern's, else "+
@@ -129,7 +133,7 @@ func (q *Flags) Check(cmd *cobra.Command) error {
 		return cli.Usagef("--max-position %d: want a number from 0 to %d", q.MaxPosition, interlock.MaxWaitersPerKey)
 	}
 	return cli.CheckDurations(
-		cli.Duration("--ttl", q.TTL, interlock.MinTTL, interlock.MaxTTL),
+		cli.Duration("--ttl", cmp.Or(q.TTL, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL),
 		cli.Duration("--grace", q.Grace, 0, interlock.MaxGrace),
 		cli.Duration("--max-hold", q.MaxHold, 0, interlock.MaxMaxHold),
 		cli.Duration("--stall", q.Stall, 0, interlock.MaxStall),

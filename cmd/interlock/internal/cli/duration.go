@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/interlockdev/interlock"
 )
 
 // day is the longest unit of a duration.
@@ -73,6 +75,15 @@ type durationFlag time.Duration
 func DurationVar(f *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
 	f.Var((*durationFlag)(p), name, usage)
+}
+
+// TTLVar adds the flag --ttl for a duration that the server decides when it is left out: by the setting of an operator
+// that first names, such as "the key pattern's". of is what has the ttl.
+func TTLVar(f *pflag.FlagSet, p *time.Duration, of, first string) {
+	DurationVar(
+		f, p, "ttl", 0, "how long "+of+" outlives the last sign of life (default: "+first+", else "+
+			interlock.DefaultTTL.String()+")",
+	)
 }
 
 func (d *durationFlag) Set(s string) (err error) {

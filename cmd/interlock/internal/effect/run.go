@@ -117,7 +117,7 @@ func (r *effectRun) run(ctx context.Context) (err error) {
 	r.signals = make(chan os.Signal, 16)
 	cli.Notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(r.signals)
-	if r.c, err = link.Dial(ctx, r.a, r.agent, interlock.DefaultTTL); err != nil {
+	if r.c, err = link.Dial(ctx, r.a, r.agent, 0); err != nil {
 		return err
 	}
 	defer link.HangUp(r.c)

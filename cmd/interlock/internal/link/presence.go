@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -16,11 +17,12 @@ import (
 type Presence struct {
 	API   *cli.API
 	Agent string
-	TTL   time.Duration
+	TTL   time.Duration // 0: the server's usual one, and as long as its leases need. Then Open comes before Beat.
 
 	mu   sync.Mutex
 	id   string
-	Name string // the public one
+	life time.Duration // of the session
+	Name string        // the public one
 }
 
 // Open opens a session, or returns the one that is open.
@@ -41,7 +43,7 @@ func (p *Presence) Open(ctx context.Context) (id string, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.id, p.Name = got.Session.ID, got.Session.Name
+	p.id, p.life, p.Name = got.Session.ID, cli.Millis(got.Session.TTL), got.Session.Name
 	return p.id, nil
 }
 
@@ -49,6 +51,13 @@ func (p *Presence) session() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id
+}
+
+// lives is how long the session outlives its last sign of life.
+func (p *Presence) lives() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.life, p.TTL)
 }
 
 // Forget drops a session that is over.
@@ -62,7 +71,7 @@ func (p *Presence) Forget(id string) {
 
 // Beat shows that this process lives, until ctx ends.
 func (p *Presence) Beat(ctx context.Context) {
-	tick := time.NewTicker(p.API.BeatAfter(p.TTL))
+	tick := time.NewTicker(p.API.BeatAfter(p.lives()))
 	defer tick.Stop()
 	for {
 		select {
@@ -84,7 +93,7 @@ func (p *Presence) Beat(ctx context.Context) {
 // beat shows it once, for as long as the session may still live: a single server that is silent gets
 // a quarter of that where there are others.
 func (p *Presence) beat(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, p.TTL)
+	ctx, cancel := context.WithTimeout(ctx, p.lives())
 	defer cancel()
 	_, _, err := p.API.Do(
 		ctx, cli.Request{Method: http.MethodPost, Path: sessionPath(id) + "/heartbeat", Body: struct{}{}, Again: true},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
@@ -106,7 +105,7 @@ Exit codes: 0 stopped as asked; 1 the repository is no git directory, or a merge
 	s.demands.define(cmd)
 	s.confine.Define(cmd)
 	s.impacts.define(cmd)
-	cli.DurationVar(f, &s.ttl, "ttl", interlock.DefaultTTL, "how long the seat outlives the last sign of life")
+	cli.TTLVar(f, &s.ttl, "the seat", "the key pattern's")
 	cli.AgentVar(f, &s.agent, "your `name`, for others to read")
 	return cmd
 }

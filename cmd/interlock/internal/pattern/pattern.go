@@ -44,6 +44,9 @@ With SHAPE, settings without a flag have their defaults, also when there was a p
 that name. Without SHAPE the pattern must exist, and settings without a flag stay as they
 are. A list is replaced as a whole; --alias "" and the like clear it.
 
+Without a ttl of its own a lease has the pattern's, else its session's, else 30 s, and never
+more than its session was opened with.
+
 --file reads patterns as "interlock pattern get -o json" and "list -o json" print them:
 one object, or a list of objects with names; - is standard input. Each replaces the
 pattern of its name. With NAME and flags they change the one object of the file.`,

@@ -67,7 +67,11 @@ var (
 				interlock.DefaultBackoff.String() + ")",
 		},
 		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
-		{"ttl", "how long a worker's lease outlives the last sign of life (default " + interlock.DefaultTTL.String() + ")"},
+		{
+			"ttl",
+			"how long the lease of a worker that asks for no ttl outlives the last sign of life (default: the key pattern's, else " +
+				interlock.DefaultTTL.String() + ")",
+		},
 		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
 		{"max-hold", "the maximum duration of an attempt (default no limit)"},
 		{"stall", "how long an attempt lives without new progress (default no limit)"},

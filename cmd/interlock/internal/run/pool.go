@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,10 +98,13 @@ members divide the key into another number of parts.`,
 				)
 			}
 			if err := cli.CheckDurations(
-				cli.Duration("--ttl", p.ttl, interlock.MinTTL, interlock.MaxTTL),
+				cli.Duration("--ttl", cmp.Or(p.ttl, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL),
 				cli.Duration("--grace", p.grace, 0, interlock.MaxGrace),
 			); err != nil {
 				return err
+			}
+			if p.grace == 0 && cmd.Flags().Changed("grace") {
+				p.grace = client.NoGrace
 			}
 			p.pass = link.Repeated(cmd.InheritedFlags())
 			return p.run(cmd.Context())
@@ -111,8 +115,12 @@ members divide the key into another number of parts.`,
 	p.divide.Among(
 		cmd, "divide", "how parts are assigned to members; the first member decides", cli.Words[interlock.Division]()...,
 	)
-	cli.DurationVar(f, &p.ttl, "ttl", interlock.DefaultTTL, "how long the membership outlives the last sign of life")
-	cli.DurationVar(f, &p.grace, "grace", interlock.DefaultGrace, "how long stopping the command of a part may take")
+	cli.TTLVar(f, &p.ttl, "the membership", "the key pattern's")
+	cli.DurationVar(
+		f, &p.grace, "grace", 0,
+		"how long stopping the command of a part may take (default: the key pattern's, else "+
+			interlock.DefaultGrace.String()+")",
+	)
 	f.StringVar(&p.purpose, "purpose", "", "its purpose, for others to read")
 	cli.AgentVar(f, &p.agent, "your `name`, for others to read")
 	f.BoolVarP(&p.quiet, "quiet", "q", false, "print errors only")
@@ -154,10 +162,10 @@ func (p *partition) run(ctx context.Context) (err error) {
 		)
 	}
 	// Whatever runs on is killed after the grace, so it cannot take much longer.
-	limit, stop := context.WithTimeout(context.Background(), p.grace+job.KilledWithin+link.LeaveTimeout)
+	limit, stop := context.WithTimeout(context.Background(), m.Info().Grace+job.KilledWithin+link.LeaveTimeout)
 	defer stop()
 	if left := m.Leave(limit); left != nil && cli.ExitCode(err) != cli.ExitLost {
-		p.a.Complain("the parts could not be released and end by themselves within %s: %s", p.ttl, p.a.Sentence(left))
+		p.a.Complain("the parts could not be released and end by themselves within %s: %s", m.Info().TTL, p.a.Sentence(left))
 	}
 	return err
 }
@@ -175,10 +183,7 @@ func (p *partition) membership() client.Membership {
 	division, _ := interlock.ParseDivision(p.divide.Value) // without the flag: by hash
 	as := client.Membership{
 		Key: interlock.Key(p.key), Parts: int(p.parts), Division: division, Flow: client.SharedFlow,
-		Purpose: p.purpose, Grace: p.grace, Work: p.work,
-	}
-	if as.Grace == 0 {
-		as.Grace = client.NoGrace
+		Purpose: p.purpose, TTL: p.ttl, Grace: p.grace, Work: p.work,
 	}
 	if as.Purpose == "" {
 		as.Purpose = "run " + filepath.Base(p.argv[0])
@@ -195,7 +200,7 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 		Env: link.Environment(p.a, p.c.SessionID().String(), client.SharedFlow, p.pass,
 			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key),
 			"INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
-		KillAfter: p.grace - p.grace/5, Lost: ctx.Done(),
+		KillAfter: part.Grace - part.Grace/5, Lost: ctx.Done(),
 		Tell: func(format string, args ...any) { p.a.Complain("%s: "+format, append([]any{name}, args...)...) },
 	}
 	result, err := j.Run()

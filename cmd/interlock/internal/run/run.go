@@ -145,7 +145,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 			return r.run(cmd.Context())
 		},
 	}
-	r.q.Define(cmd, interlock.DefaultTTL)
+	r.q.Define(cmd, 0)
 	f := cmd.Flags()
 	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "a `text` for the next holder")
@@ -402,7 +402,7 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 		"INTERLOCK_KEYS="+view.JoinKeys(view.KeysOf(lease.Claims()), "\n"))...)
 	j := &job.Job{
 		Path: r.path, Argv: r.argv, Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: r.q.TTL,
+		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: lease.Info().TTL,
 		Tell: r.a.Complain, Signals: r.signals,
 	}
 	end := func(_ int, err error) error { return err }
@@ -451,7 +451,7 @@ func (r *invocation) finish(c *client.Client, lease *client.Lease, result job.Re
 			),
 		)
 	case err != nil:
-		r.say("the lease could not be released and ends by itself within %s: %v", r.q.TTL, err)
+		r.say("the lease could not be released and ends by itself within %s: %v", lease.Info().TTL, err)
 	}
 	return exitAs(result)
 }

@@ -15,7 +15,7 @@ import (
 // Under is a command that another topic runs under a lease. Its exit codes are those of run.
 type Under struct {
 	Claims []interlock.Claim
-	// Flags are how the lease is asked for. Their TTL must be set.
+	// Flags are how the lease is asked for.
 	Flags acquire.Flags
 	// Argv is the command. Its first element is looked up in PATH.
 	Argv []string

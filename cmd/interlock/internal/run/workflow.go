@@ -77,7 +77,7 @@ the same id gets the same run as long as it lives, and repeats a start that was 
 				return startRun(cmd.Context(), a, &start, &r.q)
 			}
 			r.argv, r.killAsGrace, r.pass = args, true, link.Repeated(cmd.InheritedFlags())
-			r.q.TTL, r.q.Wait = cmp.Or(r.q.TTL, interlock.DefaultTTL), cli.Forever // the server knows when the wait is over
+			r.q.Wait = cli.Forever // the server knows when the wait is over
 			r.obtain = func(ctx context.Context, c *client.Client, q client.Request) (*client.Lease, error) {
 				wait := start.wait
 				if wait == 0 {
@@ -99,11 +99,7 @@ the same id gets the same run as long as it lives, and repeats a start that was 
 		"how long to stand in line when the caps are reached, 0 to fail at once",
 	)
 	f.StringVar(&start.id, "id", "", "the same `id`, the same run")
-	cli.DurationVar(
-		f, &r.q.TTL, "ttl", 0,
-		"how long the run outlives the last sign of life (default: the key pattern's, else "+interlock.DefaultTTL.String()+
-			")",
-	)
+	cli.TTLVar(f, &r.q.TTL, "the run", "the key pattern's")
 	cli.DurationVar(
 		f, &r.q.MaxHold, "max-hold", 0, "how long it may last (default: the key pattern's, else no limit)",
 	)

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,7 +120,7 @@ when the command cannot be run; 69 no server answered; 77 not allowed; 2 wrong f
 				return cli.Usagef("--dead-exit %d: want an exit code from 1 to 255, other than %d", w.dead, exitLater)
 			}
 			if err := cli.CheckDurations(
-				cli.Duration("--ttl", w.ttl, interlock.MinTTL, interlock.MaxTTL),
+				cli.Duration("--ttl", cmp.Or(w.ttl, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL),
 				cli.Duration("--later", w.later, 0, interlock.MaxDelay),
 				cli.Duration("--drain", w.drain, 0, 24*time.Hour),
 			); err != nil {
@@ -132,7 +133,7 @@ when the command cannot be run; 69 no server answered; 77 not allowed; 2 wrong f
 	}
 	f := cmd.Flags()
 	f.IntVar(&w.concurrency, "concurrency", 1, "how many commands run at once")
-	cli.DurationVar(f, &w.ttl, "ttl", interlock.DefaultTTL, "how long a lease outlives the last sign of life")
+	cli.TTLVar(f, &w.ttl, "a lease", "the queue's, else the key pattern's")
 	cli.DurationVar(
 		f, &w.later, "later", 0,
 		"the pause after a command that ended with 75, such as 60s (default: the queue's backoff)",

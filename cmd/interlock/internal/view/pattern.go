@@ -102,7 +102,7 @@ func PatternFacts(p *api.PatternRequest) (facts [][2]string) {
 // PatternDurations are the flags of durations with their usage; the field of each is
 // the flag's name with _ms.
 var PatternDurations = []struct{ Flag, Usage string }{
-	{"ttl", "ttl of leases without a session that ask for none"},
+	{"ttl", "ttl of leases that ask for none"},
 	{"max-ttl", "longest ttl"},
 	{"grace", "grace of leases that ask for none"},
 	{"max-grace", "longest grace"},

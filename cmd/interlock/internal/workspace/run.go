@@ -84,7 +84,7 @@ Exit codes: the command's own, 124 if the time of --limit was over, and those of
 			if err := v.q.WaitFlags.Check(); err != nil {
 				return err
 			}
-			if err := cli.CheckDurations(cli.Duration("--ttl", v.q.TTL, interlock.MinTTL, interlock.MaxTTL)); err != nil {
+			if err := cli.CheckDurations(cli.Duration("--ttl", cmp.Or(v.q.TTL, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL)); err != nil {
 				return err
 			}
 			if v.boxed, err = v.confine.Check(cmd); err != nil {
@@ -97,7 +97,7 @@ Exit codes: the command's own, 124 if the time of --limit was over, and those of
 	v.confine.Define(cmd)
 	f := cmd.Flags()
 	v.q.WaitFlags.Define(cmd)
-	cli.DurationVar(f, &v.q.TTL, "ttl", interlock.DefaultTTL, "how long the lease outlives the last sign of life")
+	cli.TTLVar(f, &v.q.TTL, "the lease", "the key pattern's")
 	f.StringVar(&v.q.Purpose, "purpose", "", "its purpose, for others to read (default: that of the workspace)")
 	f.StringVar(&v.folder, "dir", ".", "the `folder` to run it in, relative to the workspace")
 	cli.AgentVar(f, &v.q.Agent, "your `name`, for others to read")

@@ -111,7 +111,7 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	c, err := link.Dial(ctx, s.a, w.Agent, interlock.DefaultTTL)
+	c, err := link.Dial(ctx, s.a, w.Agent, 0)
 	if err != nil {
 		return err
 	}

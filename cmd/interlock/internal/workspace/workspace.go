@@ -163,7 +163,7 @@ func holding(
 	if lease := around(key); lease != "" {
 		return exit(do(ctx, &hold{a: a, key: key, id: lease, agent: agent}))
 	}
-	c, err := link.Dial(ctx, a, agent, interlock.DefaultTTL)
+	c, err := link.Dial(ctx, a, agent, 0)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func holding(
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), link.LeaveTimeout)
 	defer cancel()
 	if left := lease.Release(limit, client.Outcome{Outcome: "done"}); left != nil && err == nil {
-		a.Complain("the lease could not be released and ends by itself within %s: %s", interlock.DefaultTTL, a.Sentence(left))
+		a.Complain("the lease could not be released and ends by itself within %s: %s", lease.Info().TTL, a.Sentence(left))
 	}
 	return err
 }
