@@ -24,8 +24,8 @@ type fault struct {
 }
 
 // shake runs the short form of all packages several times, with the race detector where it sees anything and without
-// it, under a load of several times the processors. It repeats nothing alone: a test that failed once is a fault, and the shake lists all
-// faults at its end.
+// it, under a load of several times the processors. It repeats nothing alone: a test that failed once is a fault, and
+// the shake lists all faults at its end.
 func (n *runner) shake(ctx context.Context, out io.Writer) (ok bool, err error) {
 	runs, err := strconv.Atoi(setting("RUNS", "10"))
 	if err != nil || runs < 1 {

@@ -69,8 +69,8 @@ var (
 		{"max-backoff", "up to this (default " + interlock.DefaultMaxBackoff.String() + ")"},
 		{
 			"ttl",
-			"how long the lease of a worker that asks for no ttl outlives the last sign of life (default: the key pattern's, else " +
-				interlock.DefaultTTL.String() + ")",
+			"how long the lease of a worker that asks for no ttl outlives the last sign of life " +
+				"(default: the key pattern's, else " + interlock.DefaultTTL.String() + ")",
 		},
 		{"grace", "time to finish after a lease has ended (default " + interlock.DefaultGrace.String() + ")"},
 		{"max-hold", "the maximum duration of an attempt (default no limit)"},

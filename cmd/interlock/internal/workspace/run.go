@@ -84,7 +84,8 @@ Exit codes: the command's own, 124 if the time of --limit was over, and those of
 			if err := v.q.WaitFlags.Check(); err != nil {
 				return err
 			}
-			if err := cli.CheckDurations(cli.Duration("--ttl", cmp.Or(v.q.TTL, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL)); err != nil {
+			ttl := cli.Duration("--ttl", cmp.Or(v.q.TTL, interlock.MinTTL), interlock.MinTTL, interlock.MaxTTL)
+			if err := cli.CheckDurations(ttl); err != nil {
 				return err
 			}
 			if v.boxed, err = v.confine.Check(cmd); err != nil {
