@@ -118,11 +118,11 @@ image: ## Build the image of the server for Linux on amd64 and arm64 into dist/i
 	go run ./internal/release -image -o dist/image
 
 .PHONY: shake
-shake: bin/suite ## Run all packages RUNS (10) times under load, with and without the race detector; list what failed once.
+shake: deps bin/suite ## Run all packages RUNS (10) times under load, with and without the race detector; list what failed once.
 	@bin/suite shake
 
 .PHONY: night
-night: bin/suite ## Run searches (worlds, models, histories, fuzzing) for HOURS=8 from seeds of their own, and record them in reliability.json.
+night: deps bin/suite ## Run searches (worlds, models, histories, fuzzing) for HOURS=8 from seeds of their own, and record them in reliability.json.
 	@bin/suite night
 
 .PHONY: seeded
