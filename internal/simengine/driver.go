@@ -205,6 +205,10 @@ func (d *shard) current() remote.Head {
 
 func (d *shard) owned(by remote.Owner) bool { return d.current().Owner == by }
 
+func (d *shard) holds(by remote.Head) bool {
+	return d.owned(by.Owner) && d.current().Tail.Index >= by.Tail.Index
+}
+
 // Head implements remote.Driver.
 func (d *Driver) Head(ctx context.Context) (h remote.Head, err error) {
 	_, err = d.request(ctx, "head", func() bool {
@@ -263,8 +267,8 @@ func (d *Driver) Append(ctx context.Context, by remote.Owner, after, next remote
 }
 
 // Confirm implements remote.Driver.
-func (d *Driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
-	return d.request(ctx, "confirm", func() bool { return d.owned(by) && d.current().Tail.Index >= tail.Index })
+func (d *Driver) Confirm(ctx context.Context, by remote.Head) (bool, error) {
+	return d.request(ctx, "confirm", func() bool { return d.holds(by) })
 }
 
 // Frames implements remote.Driver.
@@ -282,10 +286,10 @@ func (d *Driver) Frames(ctx context.Context, from interlock.Index, limit int) (l
 
 // Drop implements remote.Driver. It deletes one append at a time.
 func (d *Driver) Drop(
-	ctx context.Context, by remote.Owner, before interlock.Index,
+	ctx context.Context, by remote.Head, before interlock.Index,
 ) (dropped interlock.Index, done bool, err error) {
 	done, err = d.request(ctx, "drop", func() bool {
-		if !d.owned(by) {
+		if !d.holds(by) {
 			dropped = 1
 			return false
 		}
@@ -315,11 +319,11 @@ func (d *Driver) Get(ctx context.Context, name string) (v remote.Value, err erro
 
 // Put implements remote.Driver.
 func (d *Driver) Put(
-	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+	ctx context.Context, by remote.Head, name string, data []byte, was string,
 ) (version string, done bool, err error) {
 	data = slices.Clone(data)
 	done, err = d.request(ctx, "put", func() bool {
-		if !d.owned(by) || was != remote.AnyVersion && d.state.values[name].Version != was {
+		if !d.holds(by) || was != remote.AnyVersion && d.state.values[name].Version != was {
 			return false
 		}
 		version = d.set(name, data)
@@ -352,9 +356,9 @@ func (d *shard) set(name string, data []byte) string {
 }
 
 // Remove implements remote.Driver.
-func (d *Driver) Remove(ctx context.Context, by remote.Owner, from, to string) (bool, error) {
+func (d *Driver) Remove(ctx context.Context, by remote.Head, from, to string) (bool, error) {
 	return d.request(ctx, "remove", func() bool {
-		if !d.owned(by) {
+		if !d.holds(by) {
 			return false
 		}
 		maps.DeleteFunc(d.state.values, func(name string, _ remote.Value) bool { return from <= name && name < to })

@@ -63,7 +63,7 @@ func (d *driver) Frames(ctx context.Context, from interlock.Index, limit int) (l
 
 // Drop implements remote.Driver. Deleted appends take room in etcd until it is compacted.
 func (d *driver) Drop(
-	ctx context.Context, by remote.Owner, before interlock.Index,
+	ctx context.Context, by remote.Head, before interlock.Index,
 ) (dropped interlock.Index, done bool, err error) {
 	got, err := d.client.Get(
 		ctx, d.logKey(0), clientv3.WithRange(d.logKey(before)), clientv3.WithKeysOnly(), clientv3.WithLimit(dropAtOnce),
@@ -76,7 +76,7 @@ func (d *driver) Drop(
 		return 0, false, err
 	}
 	_, done, err = d.commit(
-		ctx, []clientv3.Cmp{d.owned(by)}, clientv3.OpDelete(d.logKey(0), clientv3.WithRange(d.logKey(last+1))),
+		ctx, []clientv3.Cmp{d.owned(by.Owner)}, clientv3.OpDelete(d.logKey(0), clientv3.WithRange(d.logKey(last+1))),
 	)
 	return last, done, err
 }

@@ -145,7 +145,7 @@ func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []b
 }
 
 // Confirm implements remote.Driver by one linearizable read.
-func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
+func (d *driver) Confirm(ctx context.Context, by remote.Head) (bool, error) {
 	got, err := d.client.Txn(ctx).Then(clientv3.OpGet(d.key("epoch")), clientv3.OpGet(d.key("tail"))).Commit()
 	if err != nil {
 		return false, explain(err)
@@ -154,7 +154,7 @@ func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Posit
 	if err != nil {
 		return false, d.damaged("tail", err.Error())
 	}
-	return valueOf(got, 0) == by.String() && now.Index >= tail.Index, nil
+	return valueOf(got, 0) == by.Owner.String() && now.Index >= by.Tail.Index, nil
 }
 
 // Get implements remote.Driver.
@@ -168,9 +168,9 @@ func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err erro
 
 // Put implements remote.Driver. The version of a value is the revision of etcd that it was written at.
 func (d *driver) Put(
-	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+	ctx context.Context, by remote.Head, name string, data []byte, was string,
 ) (version string, done bool, err error) {
-	conditions := []clientv3.Cmp{d.owned(by)}
+	conditions := []clientv3.Cmp{d.owned(by.Owner)}
 	if was != remote.AnyVersion {
 		conditions = append(conditions, d.unchanged(name, was))
 	}
@@ -191,9 +191,9 @@ func (d *driver) unchanged(name, version string) clientv3.Cmp {
 }
 
 // Remove implements remote.Driver.
-func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (bool, error) {
+func (d *driver) Remove(ctx context.Context, by remote.Head, from, to string) (bool, error) {
 	_, done, err := d.commit(
-		ctx, []clientv3.Cmp{d.owned(by)}, clientv3.OpDelete(d.key(from), clientv3.WithRange(d.key(to))),
+		ctx, []clientv3.Cmp{d.owned(by.Owner)}, clientv3.OpDelete(d.key(from), clientv3.WithRange(d.key(to))),
 	)
 	return done, err
 }

@@ -277,7 +277,7 @@ func (d *driver) Append(
 }
 
 // Confirm implements remote.Driver.
-func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
+func (d *driver) Confirm(ctx context.Context, by remote.Head) (bool, error) {
 	if err := d.pace(ctx); err != nil {
 		return false, err
 	}
@@ -299,7 +299,7 @@ func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Posit
 			return false, err
 		}
 	}
-	return at.head.Owner == by && at.head.Tail.Index >= tail.Index, nil
+	return at.head.Owner == by.Owner && at.head.Tail.Index >= by.Tail.Index, nil
 }
 
 // pace waits until a barrier may begin: those that wait meanwhile share it.

@@ -62,11 +62,14 @@ func (s *server) append(n int) bool {
 	return true
 }
 
+// head is what the server knows of the log.
+func (s *server) head() remote.Head { return remote.Head{Owner: s.me, Tail: s.tail} }
+
 // truncate deletes all that it may.
 func (s *server) truncate() {
 	s.Helper()
 	for {
-		dropped, done, err := s.Drop(s.Context(), s.me, s.tail.Index)
+		dropped, done, err := s.Drop(s.Context(), s.head(), s.tail.Index)
 		if err != nil || dropped > 0 && !done {
 			s.Fatalf("drop: %d, %t, %v", dropped, done, err)
 		}
@@ -78,7 +81,7 @@ func (s *server) truncate() {
 
 func (s *server) confirmed() bool {
 	s.Helper()
-	ok, err := s.Confirm(s.Context(), s.me, s.tail)
+	ok, err := s.Confirm(s.Context(), s.head())
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -109,10 +112,10 @@ func TestLateOwner(t *testing.T) {
 	}
 	late := m.server(t, 1)
 	late.newest = old.newest
-	if _, done, err := late.Put(t.Context(), late.me, "state", []byte("late"), ""); done || err != nil {
+	if _, done, err := late.Put(t.Context(), late.head(), "state", []byte("late"), ""); done || err != nil {
 		t.Errorf("a late value was stored: %t, %v", done, err)
 	}
-	if done, err := late.Remove(t.Context(), late.me, "a", "z"); done || err != nil {
+	if done, err := late.Remove(t.Context(), late.head(), "a", "z"); done || err != nil {
 		t.Errorf("values were removed late: %t, %v", done, err)
 	}
 	if !next.confirmed() || !next.append(1) {

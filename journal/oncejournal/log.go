@@ -71,7 +71,7 @@ func (d *driver) goOn(p place) {
 
 // Drop implements remote.Driver. It moves the begin of the log, and then deletes what is before it.
 func (d *driver) Drop(
-	ctx context.Context, by remote.Owner, before interlock.Index,
+	ctx context.Context, by remote.Head, before interlock.Index,
 ) (dropped interlock.Index, done bool, err error) {
 	b, err := d.bounds(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (d *driver) Drop(
 	swept := max(b.swept, min(d.sweptTo, b.first))
 	d.mu.Unlock()
 	_, done, err = d.putOwned(
-		ctx, by, object{name: beginName, head: fmt.Sprintf("%d %d", first, swept), data: fresh(nil)}, b.version,
+		ctx, by.Owner, object{name: beginName, head: fmt.Sprintf("%d %d", first, swept), data: fresh(nil)}, b.version,
 	)
 	if err != nil || !done {
 		return dropped, false, err

@@ -55,12 +55,12 @@ func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err erro
 
 // Put implements remote.Driver.
 func (d *driver) Put(
-	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+	ctx context.Context, by remote.Head, name string, data []byte, was string,
 ) (version string, done bool, err error) {
 	if was == founded {
 		was = ""
 	}
-	return d.putOwned(ctx, by, object{name: valueName(name), data: fresh(data)}, was)
+	return d.putOwned(ctx, by.Owner, object{name: valueName(name), data: fresh(data)}, was)
 }
 
 // putOwned stores an object if by is the owner, and the object's version is was.
@@ -92,7 +92,7 @@ func (d *driver) Swap(
 }
 
 // Remove implements remote.Driver.
-func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (bool, error) {
+func (d *driver) Remove(ctx context.Context, by remote.Head, from, to string) (bool, error) {
 	common := 0
 	for common < min(len(from), len(to)) && from[common] == to[common] {
 		common++
@@ -108,7 +108,7 @@ func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (
 			list = append(list, object{name: name})
 		}
 	}
-	if done, err := d.Confirm(ctx, by, remote.Position{}); err != nil || !done {
+	if done, err := d.Confirm(ctx, by); err != nil || !done {
 		return false, err
 	}
 	err = d.objects.remove(ctx, list)

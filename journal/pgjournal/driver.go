@@ -231,8 +231,8 @@ func (d *driver) began() string {
 }
 
 // Confirm implements remote.Driver by a write.
-func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
-	return d.done(ctx, sqlConfirm, by.Epoch, by.Word, tail.Index, d.began())
+func (d *driver) Confirm(ctx context.Context, by remote.Head) (bool, error) {
+	return d.done(ctx, sqlConfirm, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, d.began())
 }
 
 // Frames implements remote.Driver.
@@ -254,9 +254,9 @@ func (d *driver) Frames(ctx context.Context, from interlock.Index, limit int) (l
 
 // Drop implements remote.Driver.
 func (d *driver) Drop(
-	ctx context.Context, by remote.Owner, before interlock.Index,
+	ctx context.Context, by remote.Head, before interlock.Index,
 ) (dropped interlock.Index, done bool, err error) {
-	r, err := d.one(ctx, sqlDrop, by.Epoch, by.Word, before)
+	r, err := d.one(ctx, sqlDrop, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, before)
 	if err != nil {
 		return 0, false, err
 	}
@@ -278,13 +278,13 @@ func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err erro
 
 // Put implements remote.Driver. The version of a value is the head's counter of writes.
 func (d *driver) Put(
-	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+	ctx context.Context, by remote.Head, name string, data []byte, was string,
 ) (version string, done bool, err error) {
-	if (by == remote.Owner{}) {
+	if (by == remote.Head{}) {
 		done, err = d.doneWithTables(ctx, sqlPutEmpty, name, data)
 		return "1", done, err
 	}
-	r, err := d.one(ctx, sqlPut, by.Epoch, by.Word, name, data, was)
+	r, err := d.one(ctx, sqlPut, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, name, data, was)
 	if err != nil || r == nil {
 		return "", false, err
 	}
@@ -308,8 +308,8 @@ func (d *driver) Swap(
 }
 
 // Remove implements remote.Driver.
-func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (bool, error) {
-	return d.done(ctx, sqlRemove, by.Epoch, by.Word, from, to)
+func (d *driver) Remove(ctx context.Context, by remote.Head, from, to string) (bool, error) {
+	return d.done(ctx, sqlRemove, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, from, to)
 }
 
 // Low implements remote.Driver. The room of a database is not visible to its clients.

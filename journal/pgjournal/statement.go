@@ -47,8 +47,11 @@ const (
 	// owned is the comparison of owners.
 	owned = ` WHERE journal = $1 AND shard = $2 AND epoch = $3 AND word = $4`
 
+	// holds is owned, and the parameter behind the owner is the least tail.
+	holds = owned + ` AND tail >= $5`
+
 	// beat is the update under which all else is written; it returns a number that is never used twice.
-	beat = `UPDATE interlock_head SET beat = beat + 1` + owned + ` RETURNING beat`
+	beat = `UPDATE interlock_head SET beat = beat + 1` + holds + ` RETURNING beat`
 
 	sqlFence = `UPDATE interlock_head SET epoch = $5, word = $6, moved = moved OR $7` + owned + ` RETURNING 1`
 
@@ -58,7 +61,7 @@ const (
 	// owner has begun, "" if that is not known. A promoted standby may lack the word of a later owner.
 	timeline = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 
-	sqlConfirm = `UPDATE interlock_head SET beat = beat + 1` + owned + ` AND tail >= $5
+	sqlConfirm = `UPDATE interlock_head SET beat = beat + 1` + holds + `
 		AND CASE WHEN $6 = '' THEN true ELSE $6 = ` + timeline + ` END RETURNING 1`
 
 	// sqlAppend has the tail and chain before and after, the frame and the timeline.
@@ -72,7 +75,7 @@ const (
 
 	// sqlDrop returns whether the owner is the newest, and the last index that was deleted. The rows of one
 	// statement are bounded, because appends wait for it.
-	sqlDrop = `WITH old AS (SELECT last FROM interlock_log WHERE journal = $1 AND shard = $2 AND last < $5
+	sqlDrop = `WITH old AS (SELECT last FROM interlock_log WHERE journal = $1 AND shard = $2 AND last < $6
 			ORDER BY last LIMIT 200),
 		h AS (` + beat + `),
 		gone AS (DELETE FROM interlock_log WHERE journal = $1 AND shard = $2 AND EXISTS (SELECT FROM h)
@@ -83,11 +86,11 @@ const (
 
 	// sqlPut has the name, the data and the version to replace.
 	sqlPut = `WITH h AS (` + beat + `)
-		INSERT INTO interlock_value SELECT $1, $2, $5, h.beat, $6 FROM h
-			WHERE $7 IN ('', '*') OR EXISTS (SELECT FROM interlock_value
-				WHERE journal = $1 AND shard = $2 AND name = $5 AND version::text = $7)
+		INSERT INTO interlock_value SELECT $1, $2, $6, h.beat, $7 FROM h
+			WHERE $8 IN ('', '*') OR EXISTS (SELECT FROM interlock_value
+				WHERE journal = $1 AND shard = $2 AND name = $6 AND version::text = $8)
 		ON CONFLICT (journal, shard, name) DO UPDATE SET version = EXCLUDED.version, data = EXCLUDED.data
-			WHERE $7 = '*' OR interlock_value.version::text = $7
+			WHERE $8 = '*' OR interlock_value.version::text = $8
 		RETURNING version`
 
 	// sqlPutEmpty is for a store without a head.
@@ -104,6 +107,6 @@ const (
 
 	sqlRemove = `WITH h AS (` + beat + `),
 		gone AS (DELETE FROM interlock_value WHERE journal = $1 AND shard = $2 AND EXISTS (SELECT FROM h)
-			AND name >= $5 AND name < $6 RETURNING 1)
+			AND name >= $6 AND name < $7 RETURNING 1)
 		SELECT 1 FROM h`
 )

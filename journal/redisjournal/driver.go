@@ -163,8 +163,8 @@ func (d *driver) Append(
 }
 
 // Confirm implements remote.Driver by a write.
-func (d *driver) Confirm(ctx context.Context, by remote.Owner, tail remote.Position) (bool, error) {
-	return d.done(ctx, scriptConfirm, by.Epoch, by.Word, tail.Index, d.node.wait(), d.fixed())
+func (d *driver) Confirm(ctx context.Context, by remote.Head) (bool, error) {
+	return d.done(ctx, scriptConfirm, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, d.node.wait(), d.fixed())
 }
 
 // Frames implements remote.Driver.
@@ -203,12 +203,12 @@ const dropsAtOnce = 100
 
 // Drop implements remote.Driver.
 func (d *driver) Drop(
-	ctx context.Context, by remote.Owner, before interlock.Index,
+	ctx context.Context, by remote.Head, before interlock.Index,
 ) (dropped interlock.Index, done bool, err error) {
 	if before == 0 {
 		return 0, true, nil // the server refuses an interval that ends before it begins
 	}
-	answer, err := d.run(ctx, scriptDrop, by.Epoch, by.Word, before, dropsAtOnce)
+	answer, err := d.run(ctx, scriptDrop, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, before, dropsAtOnce)
 	if err != nil || answer == nil {
 		return 0, false, err
 	}
@@ -230,12 +230,12 @@ func (d *driver) Get(ctx context.Context, name string) (v remote.Value, err erro
 
 // Put implements remote.Driver. The version of a value is the head's counter of writes.
 func (d *driver) Put(
-	ctx context.Context, by remote.Owner, name string, data []byte, was string,
+	ctx context.Context, by remote.Head, name string, data []byte, was string,
 ) (version string, done bool, err error) {
-	if (by == remote.Owner{}) {
+	if (by == remote.Head{}) {
 		return d.version(ctx, scriptPutEmpty, name, data)
 	}
-	return d.version(ctx, scriptPut, by.Epoch, by.Word, name, data, was)
+	return d.version(ctx, scriptPut, by.Owner.Epoch, by.Owner.Word, by.Tail.Index, name, data, was)
 }
 
 // Swap implements remote.Driver. The version of such a value is a counter of its own.
@@ -255,7 +255,7 @@ func (d *driver) version(ctx context.Context, s *script, args ...any) (version s
 const removesAtOnce = 500
 
 // Remove implements remote.Driver. Names in the range are added by the owner alone, which does not do so meanwhile.
-func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (done bool, err error) {
+func (d *driver) Remove(ctx context.Context, by remote.Head, from, to string) (done bool, err error) {
 	answer, err := d.run(ctx, scriptNames)
 	if err != nil {
 		return false, err
@@ -269,7 +269,7 @@ func (d *driver) Remove(ctx context.Context, by remote.Owner, from, to string) (
 	}
 	for {
 		some := names[:min(len(names), removesAtOnce)]
-		done, err = d.done(ctx, scriptRemove, append([]any{by.Epoch, by.Word}, some...)...)
+		done, err = d.done(ctx, scriptRemove, append([]any{by.Owner.Epoch, by.Owner.Word, by.Tail.Index}, some...)...)
 		if names = names[len(some):]; err != nil || !done || len(names) == 0 {
 			return done, err
 		}

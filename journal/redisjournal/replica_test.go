@@ -2,6 +2,7 @@ package redisjournal_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -11,7 +12,6 @@ import (
 	"github.com/interlockdev/interlock/internal/test/redisserver"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
-	"github.com/interlockdev/interlock/journal/remote"
 )
 
 // group is a primary with replicas that have what it has.
@@ -26,19 +26,11 @@ func group(t *testing.T, k redisserver.Kind, replicas int) (primary *redisserver
 	return primary, others
 }
 
-// noticing is what an owner does.
-var noticing = map[string]func(*testing.T, *remote.Journal) error{
-	"Append": func(t *testing.T, j *remote.Journal) error {
-		return j.Append(t.Context(), j.Tail()+1, [][]byte{{1}})
-	},
-	"Barrier": func(t *testing.T, j *remote.Journal) error { return j.Barrier(t.Context()) },
-}
-
-// Of two replicas the one that lags behind becomes the primary. The living owner notices at its next append or barrier,
-// and fences jump at the next Open.
+// Of two replicas the one that lags behind becomes the primary. The living owner notices at its next write or barrier,
+// which changes nothing, and fences jump at the next Open.
 func TestLostTail(t *testing.T) {
 	kinds(t, func(t *testing.T, k redisserver.Kind) {
-		for name, notice := range noticing {
+		for name, write := range remotetest.Writes {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				primary, replicas := group(t, k, 2)
@@ -46,6 +38,7 @@ func TestLostTail(t *testing.T) {
 				s := connect(t, place(t, primary.URL("j", current, stale)))
 				j := remotetest.Own(t, s)
 				remotetest.Add(t, j, "kept")
+				remotetest.Save(t, j, "kept")
 				stale.Caught(t, primary)
 				stale.Stop(t, syscall.SIGKILL)
 				remotetest.Add(t, j, "lost")
@@ -53,7 +46,7 @@ func TestLostTail(t *testing.T) {
 				stale.Restart(t)
 				stale.Promote(t)
 				current.Follow(t, stale)
-				if err := notice(t, j); !errors.Is(err, journal.ErrLost) {
+				if err := write(t.Context(), j); !errors.Is(err, journal.ErrLost) {
 					t.Fatalf("got %v", err)
 				}
 				next := remotetest.Own(t, s)
@@ -63,6 +56,7 @@ func TestLostTail(t *testing.T) {
 				if got := remotetest.Texts(t, next); got != " kept " {
 					t.Errorf("the journal holds %q", got)
 				}
+				remotetest.Saved(t, next, "kept")
 				if err := next.Adopt(); err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +99,7 @@ func TestPromotedWithoutOwner(t *testing.T) {
 // its replica promoted, all that was acknowledged is there.
 func TestReplicaHasIt(t *testing.T) {
 	kinds(t, func(t *testing.T, k redisserver.Kind) {
-		for name, notice := range noticing {
+		for _, name := range []string{"Append", "Barrier"} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				primary, replicas := group(t, k, 1)
@@ -114,7 +108,7 @@ func TestReplicaHasIt(t *testing.T) {
 				j := remotetest.Own(t, connect(t, at))
 				remotetest.Add(t, j, "kept")
 				replicas[0].Stop(t, syscall.SIGKILL)
-				if err := notice(t, j); !errors.Is(err, journal.ErrFailed) {
+				if err := remotetest.Writes[name](t.Context(), j); !errors.Is(err, journal.ErrFailed) {
 					t.Fatalf("a primary without its replica: %v", err)
 				}
 				if _, err := connect(t, at).Open(t.Context()); err == nil {
@@ -173,14 +167,23 @@ func TestFewerReplicas(t *testing.T) {
 	at.Patience = 2 * time.Second
 	remotetest.Add(t, remotetest.Own(t, connect(t, at)), "one")
 	replicas[0].Stop(t, syscall.SIGKILL)
-	if _, err := connect(t, at).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "too few") {
-		t.Fatalf("without the replica: %v", err)
+	tooFew := func(when string) {
+		t.Helper()
+		for {
+			_, err := connect(t, at).Open(t.Context())
+			var e net.Error
+			switch {
+			case err != nil && strings.Contains(err.Error(), "too few"):
+				return
+			case !errors.As(err, &e) || !e.Timeout(): // a busy machine may have had no time for an answer
+				t.Fatalf("%s: %v", when, err)
+			}
+		}
 	}
+	tooFew("without the replica")
 	primary.Stop(t, syscall.SIGKILL)
 	primary.Restart(t) // which has not seen the replica
-	if _, err := connect(t, at).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "too few") {
-		t.Fatalf("after a restart without the replica: %v", err)
-	}
+	tooFew("after a restart without the replica")
 	none := at
 	none.Replicas = 0
 	remotetest.Add(t, remotetest.Own(t, connect(t, none)), "two")

@@ -32,6 +32,11 @@ local h = redis.call('HMGET', KEYS[1], 'epoch', 'word', 'tail', 'chain')
 if h[1] ~= ARGV[1] or h[2] ~= ARGV[2] then return false end
 `
 
+// holds is owned, and the third argument is the least tail.
+const holds = owned + `
+if tonumber(h[3]) < tonumber(ARGV[3]) then return false end
+`
+
 // wait notes how many replicas each write waits for, which is in n, where that is more than before or
 // was asked for.
 const wait = `
@@ -83,8 +88,7 @@ return 1
 `, true)
 
 	// scriptConfirm has the least tail, the number of replicas, and whether it was asked for.
-	scriptConfirm = newScript(lasting, owned+`
-if tonumber(h[3]) < tonumber(ARGV[3]) then return false end
+	scriptConfirm = newScript(lasting, holds+`
 local n, fixed = ARGV[4], ARGV[5]
 redis.call('HINCRBY', KEYS[1], 'beat', 1)
 `+wait+`
@@ -96,13 +100,13 @@ return 1
 return redis.call('XRANGE', KEYS[2], ARGV[1] .. '-0', '+', 'COUNT', ARGV[2])
 `, false)
 
-	// scriptDrop has the index before which appends go, and how many at once: others wait for it. It reads them one
-	// by one, because they can be large.
+	// scriptDrop has the least tail, the index before which appends go, and how many at once: others wait for it. It
+	// reads them one by one, because they can be large.
 	scriptDrop = newScript(lasting, `
 local last = ''
-`+owned+`
-for i = 1, tonumber(ARGV[4]) do
-	local list = redis.call('XRANGE', KEYS[2], '-', '(' .. ARGV[3] .. '-0', 'COUNT', 1)
+`+holds+`
+for i = 1, tonumber(ARGV[5]) do
+	local list = redis.call('XRANGE', KEYS[2], '-', '(' .. ARGV[4] .. '-0', 'COUNT', 1)
 	if not list[1] then break end
 	last = list[1][1]
 	redis.call('XDEL', KEYS[2], last)
@@ -115,12 +119,13 @@ return last
 return redis.call('HMGET', KEYS[3], 'v:' .. ARGV[1], 'd:' .. ARGV[1])
 `, false)
 
-	// scriptPut has the name, the data and the version to replace. The new version is the counter of writes.
-	scriptPut = newScript(growing, owned+`
-if ARGV[5] ~= '*' and ARGV[5] ~= (redis.call('HGET', KEYS[3], 'v:' .. ARGV[3]) or '') then return false end
+	// scriptPut has the least tail, the name, the data and the version to replace. The new version is the
+	// counter of writes.
+	scriptPut = newScript(growing, holds+`
+if ARGV[6] ~= '*' and ARGV[6] ~= (redis.call('HGET', KEYS[3], 'v:' .. ARGV[4]) or '') then return false end
 redis.call('HINCRBY', KEYS[1], 'beat', 1)
 local version = redis.call('HGET', KEYS[1], 'beat')
-redis.call('HSET', KEYS[3], 'v:' .. ARGV[3], version, 'd:' .. ARGV[3], ARGV[4])
+redis.call('HSET', KEYS[3], 'v:' .. ARGV[4], version, 'd:' .. ARGV[4], ARGV[5])
 return version
 `, true)
 
@@ -143,9 +148,9 @@ return redis.call('HGET', KEYS[3], 'v:' .. ARGV[1])
 	// locale decides there.
 	scriptNames = newScript(lasting, `return redis.call('HKEYS', KEYS[3])`, false)
 
-	// scriptRemove has names.
-	scriptRemove = newScript(lasting, owned+`
-for i = 3, #ARGV do redis.call('HDEL', KEYS[3], 'v:' .. ARGV[i], 'd:' .. ARGV[i]) end
+	// scriptRemove has the least tail and names.
+	scriptRemove = newScript(lasting, holds+`
+for i = 4, #ARGV do redis.call('HDEL', KEYS[3], 'v:' .. ARGV[i], 'd:' .. ARGV[i]) end
 redis.call('HINCRBY', KEYS[1], 'beat', 1)
 return 1
 `, true)

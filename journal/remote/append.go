@@ -73,12 +73,14 @@ func (j *Journal) send(ctx context.Context, next Position, frame []byte) (found 
 	return found, nil
 }
 
-// guarded makes a request that compares the owner, and reads why the comparison failed if it did: done
-// is false if the owner is still this one. An error other than ErrFenced leaves the journal usable.
-func (j *Journal) guarded(ctx context.Context, request func(context.Context) (bool, error)) (done bool, err error) {
-	s, tail := j.store, j.position()
+// guarded makes a request that compares the owner and the end of the log, and reads why the comparison failed if it
+// did: done is false if the owner is still this one. An error other than ErrFenced leaves the journal usable.
+func (j *Journal) guarded(
+	ctx context.Context, request func(ctx context.Context, by Head) (bool, error),
+) (done bool, err error) {
+	s, by := j.store, Head{Owner: j.owner, Tail: j.position()}
 	_, err = s.attempts(ctx, func(ctx context.Context) (err error) {
-		done, err = request(ctx)
+		done, err = request(ctx, by)
 		return err
 	})
 	switch {
@@ -93,11 +95,11 @@ func (j *Journal) guarded(ctx context.Context, request func(context.Context) (bo
 	if err != nil {
 		return false, failed("reading the newest owner", err)
 	}
-	return false, j.fenced(ctx, tail, h)
+	return false, j.fenced(ctx, by.Tail, h)
 }
 
-// must is guarded for a request that nothing but another owner can refuse.
-func (j *Journal) must(ctx context.Context, request func(context.Context) (bool, error)) error {
+// must is guarded for a request that nothing but another owner or a lost end can refuse.
+func (j *Journal) must(ctx context.Context, request func(ctx context.Context, by Head) (bool, error)) error {
 	done, err := j.guarded(ctx, request)
 	if err == nil && !done {
 		err = fmt.Errorf("%w: the owner was refused", journal.ErrFailed)
@@ -106,17 +108,14 @@ func (j *Journal) must(ctx context.Context, request func(context.Context) (bool,
 }
 
 func (j *Journal) remove(ctx context.Context, from, to string) error {
-	return j.must(ctx, func(ctx context.Context) (bool, error) {
-		return j.store.driver.Remove(ctx, j.owner, from, to)
+	return j.must(ctx, func(ctx context.Context, by Head) (bool, error) {
+		return j.store.driver.Remove(ctx, by, from, to)
 	})
 }
 
 // stillOwner is the guard of a call that changes nothing.
 func (j *Journal) stillOwner(ctx context.Context) error {
-	tail := j.position()
-	return j.must(ctx, func(ctx context.Context) (bool, error) {
-		return j.store.driver.Confirm(ctx, j.owner, tail)
-	})
+	return j.must(ctx, j.store.driver.Confirm)
 }
 
 // Barrier implements journal.Journal.

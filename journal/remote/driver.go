@@ -38,6 +38,11 @@ import (
 // Where creation alone fences, Fence may write nothing: the epoch record, which Open appends next, is then the
 // fence, and an Append under a name that is taken returns false.
 //
+// Where a method takes the Head by, it compares what the caller knows: by holds while its owner is the newest and the
+// log reaches at least to the end of its tail. The engine can have lost what it acknowledged, with a promoted replica
+// or a restored backup, and an owner that has not noticed must replace and delete nothing: what the next owner begins
+// from would lie above the new end. A driver of an engine that cannot lose entries may compare the owner alone.
+//
 // All methods may be called concurrently, except that appends follow each other.
 type Driver interface {
 	// Head reads how far the journal has come, as it was at one moment. It is zero where nothing
@@ -55,34 +60,34 @@ type Driver interface {
 	// Append stores a frame if by is the owner and the log ends at after; the log then ends at next.
 	Append(ctx context.Context, by Owner, after, next Position, frame []byte) (bool, error)
 
-	// Confirm reports whether by was the owner at some moment after the call, and the log reached at
-	// least to tail. A member of the engine that others have replaced must not answer it.
-	Confirm(ctx context.Context, by Owner, tail Position) (bool, error)
+	// Confirm reports whether by held at some moment after the call. A member of the engine that others
+	// have replaced must not answer it.
+	Confirm(ctx context.Context, by Head) (bool, error)
 
 	// Frames reads at most limit appends in order, from the one that holds index from on, or from
 	// the oldest one if that begins later.
 	Frames(ctx context.Context, from interlock.Index, limit int) ([]Frame, error)
 
 	// Drop deletes the oldest appends with all entries below before, as many as one step of
-	// the engine should delete, if by is the owner. dropped is the last index in them; 0 means that
+	// the engine should delete, if by still holds. dropped is the last index in them; 0 means that
 	// there was none, and that nothing was compared.
-	Drop(ctx context.Context, by Owner, before interlock.Index) (dropped interlock.Index, done bool, err error)
+	Drop(ctx context.Context, by Head, before interlock.Index) (dropped interlock.Index, done bool, err error)
 
 	// Get reads a value beside the log. Its version is "" when there is none.
 	Get(ctx context.Context, name string) (Value, error)
 
-	// Put replaces the value of a name if by is the owner and the value's version is was:
+	// Put replaces the value of a name if by still holds and the value's version is was:
 	// "" means that there is none, AnyVersion that it does not matter. It returns the new version.
-	// The zero Owner means that the store is empty. A value has at most MaxValueBytes.
-	Put(ctx context.Context, by Owner, name string, data []byte, was string) (version string, done bool, err error)
+	// The zero Head means that the store is empty. A value has at most MaxValueBytes.
+	Put(ctx context.Context, by Head, name string, data []byte, was string) (version string, done bool, err error)
 
 	// Swap is Put for a value that belongs to no owner, such as the table of servers: it compares the
 	// version alone, also in an empty store, and does not take AnyVersion. Such a value proves nothing
 	// about the journal.
 	Swap(ctx context.Context, name string, data []byte, was string) (version string, done bool, err error)
 
-	// Remove deletes the values with from <= name < to, compared by bytes, if by is the owner.
-	Remove(ctx context.Context, by Owner, from, to string) (bool, error)
+	// Remove deletes the values with from <= name < to, compared by bytes, if by still holds.
+	Remove(ctx context.Context, by Head, from, to string) (bool, error)
 
 	// Found makes an empty store one with this head, and with a value, as a whole.
 	Found(ctx context.Context, h Head, name string, data []byte) (bool, error)

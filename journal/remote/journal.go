@@ -150,8 +150,8 @@ func (j *Journal) Adopt() error {
 		return err
 	}
 	defer j.calls.Done()
-	err := j.must(context.Background(), func(ctx context.Context) (bool, error) {
-		return j.store.driver.Adopt(ctx, j.owner)
+	err := j.must(context.Background(), func(ctx context.Context, by Head) (bool, error) {
+		return j.store.driver.Adopt(ctx, by.Owner)
 	})
 	if err == nil {
 		j.moved.Store(false)

@@ -65,8 +65,8 @@ func (k *Kept) Save(text []byte) error {
 // epoch of this owner every other value is of a call of its own that timed out.
 func (j *Journal) replace(ctx context.Context, name string, data []byte, was string) (version string, err error) {
 	for {
-		saved, err := j.guarded(ctx, func(ctx context.Context) (done bool, err error) {
-			version, done, err = j.store.driver.Put(ctx, j.owner, name, data, was)
+		saved, err := j.guarded(ctx, func(ctx context.Context, by Head) (done bool, err error) {
+			version, done, err = j.store.driver.Put(ctx, by, name, data, was)
 			return done, err
 		})
 		if err != nil || saved {

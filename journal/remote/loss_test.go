@@ -77,39 +77,59 @@ func TestLoss(t *testing.T) {
 }
 
 // An owner that does not know yet that the log has lost its end names no snapshot above the new end, and removes nothing
-// that the next owner needs.
+// that the next owner needs: neither when the end was lost before a call, nor between any two requests of one.
 func TestNoSnapshotAboveALostEnd(t *testing.T) {
-	m := simengine.New(false)
-	s := remote.New(m, 0)
-	j := own(t, s)
-	add(t, j, "kept")
-	if err := j.SaveSnapshot(t.Context(), j.Tail(), write("state of kept")); err != nil {
-		t.Fatal(err)
-	}
-	saved := j.Tail()
 	for name, unaware := range map[string]func(*remote.Journal) error{
 		"SaveSnapshot": func(j *remote.Journal) error {
 			return j.SaveSnapshot(t.Context(), j.Tail(), write("state of lost"))
 		},
-		"Truncate": func(j *remote.Journal) error { return j.Truncate(t.Context(), saved) },
+		"Truncate": func(j *remote.Journal) error { return j.Truncate(t.Context(), 3) },
+		"Save":     func(j *remote.Journal) error { return j.Kept("value").Save([]byte("lost")) },
 	} {
-		j, back := own(t, s), m.Mark()
-		add(t, j, "lost")
-		back(false)
-		if err := unaware(j); !errors.Is(err, journal.ErrLost) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		next := own(t, s)
-		at, state, err := next.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(state)
-		if err != nil || at != saved || string(text) != "state of kept" {
-			t.Errorf("%s: the snapshot at %d is %q, %v", name, at, text, err)
-		}
-		if err := next.Adopt(); err != nil {
-			t.Fatal(err)
+		for n, more := 1, true; more; n++ { // the end is lost before request n
+			m := simengine.New(false)
+			s := remote.New(m, 0)
+			first := own(t, s)
+			add(t, first, "kept")
+			if err := first.SaveSnapshot(t.Context(), first.Tail(), write("state of kept")); err != nil {
+				t.Fatal(err)
+			}
+			saved := first.Tail()
+			lossy := m.Via(nil)
+			j, back := own(t, remote.New(lossy, 0)), m.Mark()
+			add(t, j, "lost")
+			requests := 0
+			lossy.Fault = func(string) simengine.Fault {
+				if requests++; requests == n {
+					back(false)
+				}
+				return simengine.None
+			}
+			err := unaware(j)
+			if more = requests >= n; !more {
+				if n < 3 {
+					t.Errorf("%s made %d requests", name, requests)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if err != nil && !errors.Is(err, journal.ErrLost) {
+				t.Errorf("%s, lost before request %d: got %v", name, n, err)
+			}
+			next := own(t, s)
+			at, state, err := next.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(state)
+			if err != nil || at != saved || string(text) != "state of kept" {
+				t.Errorf("%s, lost before request %d: the snapshot at %d is %q, %v", name, n, at, text, err)
+			}
+			if next.First() > saved+1 {
+				t.Errorf("%s, lost before request %d: the log begins at %d", name, n, next.First())
+			}
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (s *Store) Seed(
 	folder := n.folder()
 	if err := n.fill(write, func(i int, chunk []byte) error {
 		return s.onlyIfEmpty(ctx, Owner{}, func(ctx context.Context) (done bool, err error) {
-			_, done, err = s.driver.Put(ctx, Owner{}, chunkName(folder, i), chunk, AnyVersion)
+			_, done, err = s.driver.Put(ctx, Head{}, chunkName(folder, i), chunk, AnyVersion)
 			return done, err
 		})
 	}); err != nil {

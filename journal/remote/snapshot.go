@@ -95,18 +95,13 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	n := snapshot{index: at, epoch: j.owner.Epoch, number: j.snapshots}
 	folder := n.folder()
 	if err := n.fill(write, func(i int, chunk []byte) error {
-		return j.must(ctx, func(ctx context.Context) (done bool, err error) {
-			_, done, err = s.driver.Put(ctx, j.owner, chunkName(folder, i), chunk, AnyVersion)
+		return j.must(ctx, func(ctx context.Context, by Head) (done bool, err error) {
+			_, done, err = s.driver.Put(ctx, by, chunkName(folder, i), chunk, AnyVersion)
 			return done, err
 		})
 	}); err != nil {
 		// What is left behind goes with the next snapshot.
 		_ = j.remove(context.WithoutCancel(ctx), folder, behind(folder))
-		return err
-	}
-	// An owner that does not know yet that the log has lost its end must name no snapshot above the new end, and must
-	// remove nothing: the next owner needs the older snapshot and all behind it.
-	if err := j.stillOwner(ctx); err != nil {
 		return err
 	}
 	older, err := s.older(ctx)
@@ -116,8 +111,8 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at interlock.Index, write fu
 	kept := retained(append(older, earlier), n, j.First())
 	// First the older ones: a crash between leaves one that is named twice, and none that is forgotten.
 	if !slices.Equal(kept, older) {
-		if err := j.must(ctx, func(ctx context.Context) (done bool, err error) {
-			_, done, err = s.driver.Put(ctx, j.owner, olderName, listed(kept), AnyVersion)
+		if err := j.must(ctx, func(ctx context.Context, by Head) (done bool, err error) {
+			_, done, err = s.driver.Put(ctx, by, olderName, listed(kept), AnyVersion)
 			return done, err
 		}); err != nil {
 			return err

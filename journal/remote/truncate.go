@@ -27,13 +27,10 @@ func (j *Journal) Truncate(ctx context.Context, before interlock.Index) error {
 		return fmt.Errorf("%w: truncate before %d, the snapshot is at %d", journal.ErrMisuse, before, snapshot.index)
 	}
 	end := min(before, j.Tail())
-	if err := j.stillOwner(ctx); err != nil { // also if the log has lost its end, as for a snapshot
-		return err
-	}
 	for {
 		var dropped interlock.Index
-		err := j.must(ctx, func(ctx context.Context) (done bool, err error) {
-			dropped, done, err = s.driver.Drop(ctx, j.owner, end)
+		err := j.must(ctx, func(ctx context.Context, by Head) (done bool, err error) {
+			dropped, done, err = s.driver.Drop(ctx, by, end)
 			return done || err == nil && dropped == 0, err
 		})
 		if err != nil {

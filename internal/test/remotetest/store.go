@@ -1,6 +1,7 @@
 package remotetest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strconv"
@@ -198,4 +199,44 @@ func Texts(t testing.TB, j *remote.Journal) string {
 		t.Fatalf("read: %v", err)
 	}
 	return strings.Join(list, " ")
+}
+
+// Writes are the calls of an owner that an engine refuses when it has lost what it acknowledged to this owner. The
+// owner has at least two appends, and saved a snapshot behind the first.
+var Writes = map[string]func(context.Context, *remote.Journal) error{
+	"Append": func(ctx context.Context, j *remote.Journal) error {
+		return j.Append(ctx, j.Tail()+1, [][]byte{{1}})
+	},
+	"Barrier": func(ctx context.Context, j *remote.Journal) error { return j.Barrier(ctx) },
+	"SaveSnapshot": func(ctx context.Context, j *remote.Journal) error {
+		return j.SaveSnapshot(ctx, j.Tail(), func(w io.Writer) error {
+			_, err := io.WriteString(w, "with what was lost")
+			return err
+		})
+	},
+	"Truncate": func(ctx context.Context, j *remote.Journal) error { return j.Truncate(ctx, j.First()+1) },
+	"Save":     func(_ context.Context, j *remote.Journal) error { return j.Kept("value").Save([]byte("late")) },
+}
+
+// Save saves a snapshot at the tail.
+func Save(t *testing.T, j *remote.Journal, text string) {
+	t.Helper()
+	if err := j.SaveSnapshot(t.Context(), j.Tail(), func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Saved reports a newest snapshot that has another text.
+func Saved(t *testing.T, j *remote.Journal, want string) {
+	t.Helper()
+	_, r, err := j.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(r); err != nil || string(text) != want {
+		t.Errorf("the newest snapshot is %q, %v: want %q", text, err, want)
+	}
 }
