@@ -300,7 +300,7 @@ func TestMisuse(t *testing.T) {
 			{
 				"send",
 				arguments{"kind": "k", "queue": "none"},
-				`No queue is named "none": list the queues with GET /v1/queues, or ask an operator to create this one.`,
+				`No queue is named "none": list the queues, or ask an operator to create this one.`,
 			},
 		} {
 			got := c.misuse(one.tool, one.in)

@@ -45,8 +45,7 @@ func TestBarrier(t *testing.T) {
 		queued := arrive("ann", `{}`).want(202).is("conflict_kind", "barrier").is("holders.0.agent", "ben")
 		queued.says(
 			"advice.message",
-			"phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: wait on "+
-				"the ticket",
+			"phase is a barrier that waits for ben and 1 more; you are 1st of 1 in line, expected wait unknown: stay in line",
 		)
 		queued.is("advice.action", "wait")
 		arrive("ben", `{}`).want(202)

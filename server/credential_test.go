@@ -50,7 +50,7 @@ func TestCredentialDecidesNamespace(t *testing.T) {
 		secret := d.reopenWithCredentials()
 		bearer := "Bearer " + secret
 		d.get("/v1/keys").want(401, "unauthenticated").
-			says("detail", "requires a credential").says("advice.message", "Authorization: Bearer")
+			says("detail", "requires a credential").says("advice.message", "send a credential")
 		d.get("/v1/keys", "Authorization", bearer+"0").want(401).says("detail", "unknown credential")
 		d.get("/v1/keys", "Authorization", "Basic "+secret).want(401)
 		d.get("/v1/keys", "Authorization", bearer, "Interlock-Namespace", "other").want(403, "forbidden")

@@ -14,7 +14,7 @@ func TestDeclaredWaits(t *testing.T) {
 		declared := d.post(
 			"/v1/waits", `{"session":"`+one+`","purpose":"review of the plan","on":{"agent":"reviewer"}}`,
 		).want(202).is("outcome", "queued")
-		declared.says("advice.message", "DELETE /v1/tickets/{id}")
+		declared.says("advice.message", "end it as soon as")
 		ticket := declared.str("ticket.id")
 		pass(3 * time.Second)
 		edges := d.get("/v1/waits").want(200).is("edges.0.waiter.agent", "planner").is(

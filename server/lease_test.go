@@ -41,7 +41,7 @@ func TestWaitOutlivesTheCall(t *testing.T) {
 		}
 		queued.is("outcome", "queued").is("holders.0.agent", "billing-7").is("advice.action", "wait")
 		queued.says(
-			"advice.message", "account:1 is held by billing-7 (", "for 10 s", "you are 1st of 1 in line", "wait on the ticket",
+			"advice.message", "account:1 is held by billing-7 (", "for 10 s", "you are 1st of 1 in line", "stay in line",
 		)
 		ticket := queued.str("ticket.id")
 		// The place is kept while a caller asks after it, for longer than any call.

@@ -141,7 +141,7 @@ func TestRate(t *testing.T) {
 			"advice.message", "try again in 6 s or later, with jitter",
 		)
 		d.get("/v1/why?key=model:x").want(200).says("text", "model:x has 0 of 2 tokens left, the next in 6 s").says(
-			"advice.message", "acquire it with on_conflict wait",
+			"advice.message", "wait in line for it",
 		)
 		// A waiter gets it in the moment it is there.
 		start := time.Now()

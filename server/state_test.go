@@ -115,8 +115,8 @@ func TestConditionsOfAWrite(t *testing.T) {
 		d.send(d.request("PATCH", "/v1/state/k", `{"a":{"c":2}}`, "Content-Type", mergePatchType)).want(
 			428, "version_required",
 		)
-		d.delete("/v1/state/k").want(428, "version_required").says("advice.message", "If-Match", "lease")
-		put("3").want(428, "version_required").says("detail", "a document exists at k", "If-Match: *")
+		d.delete("/v1/state/k").want(428, "version_required").says("advice.message", "version that you read", "lease")
+		put("3").want(428, "version_required").says("detail", "a document exists at k", "replace it unread")
 		d.send(d.request("PATCH", "/v1/state/k", `{"a":{"c":2}}`, "Content-Type", mergePatchType, "If-Match", "*")).want(200)
 		d.send(d.request("PATCH", "/v1/state/k", `{`, "Content-Type", mergePatchType)).want(422, "bad_patch")
 		if got := d.get("/v1/state/k").want(200).raw; got != `{"a":{"b":1,"c":2}}` {
@@ -150,7 +150,7 @@ func TestWriteOfALeasedKey(t *testing.T) {
 			)
 			refused.is("conflict_kind", "other_agent").is("holders.0.agent", "ann").is("advice.action", "wait")
 			refused.says("detail", "held by ann").says(
-				"advice.message", "acquire the key with on_conflict wait", "under that lease",
+				"advice.message", "wait in line for the key", "under that lease",
 			)
 		}
 		d.post("/v1/commits", `{"writes":[{"key":"account:1","add":1}]}`).want(200)

@@ -363,7 +363,7 @@ func TestFailedAttempts(t *testing.T) {
 		d.post("/v1/leases/"+lease+"/nack", `{"dead":true,"delay_ms":1}`).want(400, "invalid_request")
 		running := d.get("/v1/tasks?state=running").want(200).str("tasks.0.id")
 		d.post("/v1/tasks/"+running+"/cancel", ``).want(409, "held").says("detail", "is running the task").says(
-			"advice.message", "/v1/revocations",
+			"advice.message", "revoke its lease",
 		)
 	})
 }

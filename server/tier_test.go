@@ -67,7 +67,7 @@ func TestLockDelay(t *testing.T) {
 		gone := d.get("/v1/leases/"+got.str("lease.id")).want(410, "expired").is("ended_by", "session_expired").is(
 			"advice.action", "re_read",
 		)
-		gone.says("detail", "its keys stay closed for 20s").says("advice.message", "on_conflict wait")
+		gone.says("detail", "its keys stay closed for 20s").says("advice.message", "wait in line")
 		if gone.num("advice.retry_after_ms") != 15_000 || strings.Contains(gone.raw, "free") {
 			t.Error(gone.raw)
 		}

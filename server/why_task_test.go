@@ -103,7 +103,7 @@ func TestWhyBarred(t *testing.T) {
 		for _, query := range []string{"key=month:7", "agent=ann-1"} {
 			why(query).says("text", "Task "+id+" "+text).is("advice.action", "ask_human").is("advice.message", next)
 		}
-		d.get("/v1/tasks/"+id, as["ann"]...).want(200).says("advice.message", "no idle worker has them", "/v1/why")
+		d.get("/v1/tasks/"+id, as["ann"]...).want(200).says("advice.message", "no idle worker has them", "look up why")
 
 		// What holds its key is what it waits for then.
 		lease := d.post("/v1/leases", `{"claims":[{"key":"month:7"}]}`, as["closer"]...).want(200).str("lease.id")

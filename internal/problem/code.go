@@ -56,7 +56,7 @@ var codes = map[interlock.Code]Info{
 	interlock.CodeTooManyClaims: {
 		400, "Invalid number of claims", interlock.ActFixRequest, 0,
 		"use the number that the message allows: to claim a whole set, claim a common ancestor; to claim one of a pool, " +
-			"use any_prefix",
+			"ask for any key below a prefix",
 	},
 	interlock.CodeDuplicateClaim: {
 		400, "A key is claimed twice", interlock.ActFixRequest, 0,
@@ -84,11 +84,11 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeUnknownPattern: {
 		404, "Unknown pattern", interlock.ActFixRequest, 0,
-		"list the patterns with GET /v1/patterns",
+		"list the patterns",
 	},
 	interlock.CodeUnknownRevision: {
 		404, "Unknown revision", interlock.ActFixRequest, 0,
-		"list the revisions with GET /v1/patterns/{name}/revisions",
+		"list the revisions of the pattern",
 	},
 	interlock.CodeNoCapacity: {
 		400, "The key has neither capacity nor rate", interlock.ActFixRequest, 0,
@@ -116,7 +116,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeVersionRequired: {
 		428, "A version is required", interlock.ActReRead, 0,
-		"read the document and commit again with its version in reads or If-Match; or acquire the key and commit under " +
+		"read the document and commit again with the version that you read; or acquire the key and commit under " +
 			"the lease",
 	},
 	interlock.CodeLeaseRequired: {
@@ -149,15 +149,15 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeUnknownFile: {
 		404, "Unknown file", interlock.ActFixRequest, 0,
-		"check the path; to create the file, write it with base none, or with If-None-Match: *",
+		"check the path; to create the file, write it with base none",
 	},
 	interlock.CodeUnknownQueue: {
 		404, "Unknown queue", interlock.ActFixRequest, 0,
-		"list the queues with GET /v1/queues, or ask an operator to create this one",
+		"list the queues, or ask an operator to create this one",
 	},
 	interlock.CodeUnknownWebhook: {
 		404, "No such webhook", interlock.ActFixRequest, 0,
-		"list the webhooks with GET /v1/webhooks, or set this one",
+		"list the webhooks, or set this one",
 	},
 	interlock.CodeInvalidWebhook: {
 		400, "The webhook's settings are not allowed", interlock.ActFixRequest, 0,
@@ -203,7 +203,7 @@ var codes = map[interlock.Code]Info{
 
 	interlock.CodeHeld: {
 		409, "Key is held", interlock.ActWait, 5 * time.Second,
-		"try again later, or acquire it with on_conflict wait",
+		"try again later, or wait in line for it",
 	},
 	interlock.CodeDeadlock: {
 		409, "Deadlock", interlock.ActRetry, time.Second,
@@ -215,15 +215,15 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeAtCapacity: {
 		429, "All permits are taken", interlock.ActWait, 5 * time.Second,
-		"try again later, or acquire it with on_conflict wait",
+		"try again later, or wait in line for it",
 	},
 	interlock.CodeTooManyRuns: {
 		429, "Too many runs", interlock.ActWait, 5 * time.Second,
-		"try again later under the same request id, or use a longer wait_ms to wait in line",
+		"try again later under the same request id, or wait longer in line",
 	},
 	interlock.CodeRateLimited: {
 		429, "No tokens left", interlock.ActWait, time.Second,
-		"try again later, or acquire it with on_conflict wait",
+		"try again later, or wait in line for it",
 	},
 	interlock.CodeStale: {
 		412, "The commit is stale", interlock.ActReRead, 0,
@@ -260,7 +260,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeOfferLapsed: {
 		410, "The offer lapsed", interlock.ActRetry, 0,
-		"acquire again, and keep polling the ticket",
+		"acquire again, and keep asking for the ticket",
 	},
 	interlock.CodeWaitLimit: {
 		410, "The maximum wait passed", interlock.ActWorkElsewhere, 30 * time.Second,
@@ -272,7 +272,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeParked: {
 		409, "The lease is parked", interlock.ActAskHuman, 0,
-		"do nothing under it until the human has decided: resume it with wait_ms, which waits for the decision",
+		"do nothing under it until the human has decided: resume it and wait for the decision",
 	},
 	interlock.CodeDenied: {
 		409, "The approval was denied", interlock.ActStop, 0,
@@ -375,7 +375,7 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeNamespaceInUse: {
 		409, "The namespace is in use", interlock.ActAskHuman, 0,
-		"remove its content, or use force (force=true, --force), which deletes everything and cannot be undone",
+		"remove its content, or use force, which deletes everything and cannot be undone",
 	},
 	interlock.CodeTooManyKeys: {
 		429, "Too many keys in use", interlock.ActRetry, 30 * time.Second,
@@ -415,11 +415,11 @@ var codes = map[interlock.Code]Info{
 	},
 	interlock.CodeQuota: {
 		429, "The quota is used up", interlock.ActRetry, time.Second,
-		"send fewer requests, then try again; GET /v1/namespace shows the quota",
+		"send fewer requests, then try again; the status of the namespace shows the quota",
 	},
 	interlock.CodePastTooLarge: {
 		422, "The state is too large to replay here", interlock.ActFixRequest, 0,
-		"name an index soon after a snapshot, or replay a copy of the journal with interlock at --data-dir",
+		"name an index soon after a snapshot, or replay a copy of the journal",
 	},
 	interlock.CodeHistoryTrimmed: {
 		410, "The history was trimmed", interlock.ActReRead, 0,
@@ -428,7 +428,7 @@ var codes = map[interlock.Code]Info{
 
 	interlock.CodeUnauthenticated: {
 		401, "No credential, or an unknown one", interlock.ActAskHuman, 0,
-		"send the header Authorization: Bearer CREDENTIAL, or ask an operator for a credential",
+		"send a credential, or ask an operator for one",
 	},
 	interlock.CodeForbidden: {
 		403, "Not allowed with this credential", interlock.ActAskHuman, 0,

@@ -158,15 +158,14 @@ func parkedAdvice(l *interlock.Lease) interlock.Advice {
 	)}
 }
 
-// howToWait is for callers over HTTP; the clients of the stream wait by themselves and show their
-// own words.
-const howToWait = " (GET /v1/tickets/{id}?wait_ms=55000, and again at least every two minutes)"
+// howToWait is for callers that stand in line by themselves.
+const howToWait = "stay in line, and ask for your ticket again at least every two minutes"
 
 func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	if t.Length == 0 {
 		return interlock.Advice{Action: interlock.ActWait, Message: "the declared wait now counts in deadlock detection: " +
-			"end it (DELETE /v1/tickets/{id}) as soon as you no longer wait; GET /v1/tickets/{id}?wait_ms=55000 reports when " +
-			"the other session has ended, and keeps the wait alive"}
+			"end it as soon as you no longer wait; asking for its ticket keeps it alive, and reports when the other session has " +
+			"ended"}
 	}
 	var b strings.Builder
 	if c != nil {
@@ -177,16 +176,16 @@ func queuedAdvice(t *interlock.Ticket, c *engine.Conflict) interlock.Advice {
 	if t.ETA > worthWaiting {
 		fmt.Fprintf(
 			&b,
-			"expected wait %s: do not wait, work on something else; poll the ticket from time to time to keep your position, "+
+			"expected wait %s: do not wait, work on something else; ask for your ticket from time to time to keep your position, "+
 				"or leave the line",
 			short(t.ETA),
 		)
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: time.Minute, Message: b.String()}
 	}
 	if t.ETA > 0 {
-		fmt.Fprintf(&b, "expected wait %s: wait on the ticket%s", short(t.ETA), howToWait)
+		fmt.Fprintf(&b, "expected wait %s: %s", short(t.ETA), howToWait)
 	} else {
-		b.WriteString("expected wait unknown: wait on the ticket" + howToWait)
+		b.WriteString("expected wait unknown: " + howToWait)
 	}
 	return interlock.Advice{Action: interlock.ActWait, Message: b.String()}
 }
@@ -226,7 +225,7 @@ func ForLoss(l *interlock.Lease, code interlock.Code) interlock.Advice {
 func closedAdvice(l *interlock.Lease) interlock.Advice {
 	return interlock.Advice{
 		Action: interlock.ActReRead, RetryAfter: l.ExpiresIn,
-		Message: "write nothing more under it; acquire again with on_conflict wait, and read again before you continue",
+		Message: "write nothing more under it; acquire again and wait in line, and read again before you continue",
 	}
 }
 
@@ -239,15 +238,15 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 	case interlock.CodeHeld, interlock.CodeAtCapacity, interlock.CodeRateLimited:
 		if eff.Repeated {
 			return interlock.Advice{Action: interlock.ActRetry, RetryAfter: atLeastASecond(0), Message: "this is the recorded answer to this request id " +
-				"and does not change: send a new request with a new id, and on_conflict wait to queue"}
+				"and does not change: send a new request with a new id, and wait in line"}
 		}
 		if len(eff.Tasks) == 1 {
-			return say("try again when the attempt has ended, or revoke its lease first (POST /v1/revocations)")
+			return say("try again when the attempt has ended, or revoke its lease first")
 		}
 		if c != nil && eff.Message != nil && eff.Message.ID == message.TooFarBack {
 			return interlock.Advice{
 				Action: interlock.ActWorkElsewhere, RetryAfter: atLeastASecond(c.Line.ETA),
-				Message: "work on something else, or ask for the key with a larger max_position",
+				Message: "work on something else, or accept a later position in the line",
 			}
 		}
 		if c != nil {
@@ -295,7 +294,7 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			return say("spell the key like one of %s", quotedList(c.Nearest))
 		}
 		if c != nil && c.Key != "" {
-			return say("list the patterns with GET /v1/patterns, and use a key that matches one of them")
+			return say("list the patterns, and use a key that matches one of them")
 		}
 		return interlock.Advice{
 			Action:  interlock.ActAskHuman,
@@ -324,7 +323,7 @@ func fullAdvice(c *engine.Conflict) interlock.Advice {
 		return interlock.Advice{Action: interlock.ActWorkElsewhere, RetryAfter: after, Message: elsewhere(after)}
 	}
 	return interlock.Advice{Action: interlock.ActWait, RetryAfter: after, Message: fmt.Sprintf(
-		"try again in %s, with jitter, under the same request id; or use a longer wait_ms to wait in line", roughly(after),
+		"try again in %s, with jitter, under the same request id; or wait longer in line", roughly(after),
 	)}
 }
 
@@ -339,7 +338,7 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	advice := interlock.Advice{Action: interlock.ActWait, RetryAfter: atLeastASecond(eta)}
 	switch {
 	case c.Writing:
-		advice.Message = "acquire the key with on_conflict wait, read the document again, and commit under that lease; or " +
+		advice.Message = "wait in line for the key, read the document again, and commit under that lease; or " +
 			"work on something else"
 	case c.Kind == interlock.SameAgentOtherFlow:
 		advice.Message = "let your other flow finish and release, and do not wait for it while it waits for you"
@@ -349,15 +348,15 @@ func heldAdvice(c *engine.Conflict) interlock.Advice {
 	case c.Kind == interlock.RateUsed && eta <= worthWaiting:
 		advice.RetryAfter = atLeastASecond(max(eta, refill(c)))
 		advice.Message = fmt.Sprintf(
-			"try again in %s or later, with jitter, or acquire it with on_conflict wait", short(advice.RetryAfter),
+			"try again in %s or later, with jitter, or wait in line for it", short(advice.RetryAfter),
 		)
 	case eta > worthWaiting:
 		advice.Action, advice.Message = interlock.ActWorkElsewhere, elsewhere(eta)
 	case eta > 0:
-		advice.Message = fmt.Sprintf("acquire it with on_conflict wait (%s), or work on something else", roughly(eta))
+		advice.Message = fmt.Sprintf("wait in line for it (%s), or work on something else", roughly(eta))
 	default:
 		advice.RetryAfter = problem.Of(interlock.CodeHeld).After
-		advice.Message = "acquire it with on_conflict wait (time unknown), or work on something else"
+		advice.Message = "wait in line for it (time unknown), or work on something else"
 	}
 	return advice
 }

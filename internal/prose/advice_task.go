@@ -10,8 +10,7 @@ import (
 
 // Advice about tasks. Like advice.go, but for callers that do not wait themselves.
 
-// howToFollow is for callers over HTTP, as howToWait.
-const howToFollow = "continue with other work, or follow the task (GET /v1/tasks/{id}?wait_ms=55000)"
+const howToFollow = "continue with other work, or wait for its result"
 
 // taskAdvice is for a caller that looks at a task, or has just submitted it: one that is done needs
 // none.
@@ -24,15 +23,15 @@ func taskAdvice(t *engine.Task) interlock.Advice {
 		if t.Barred && t.Blocker == "" {
 			return say(
 				interlock.ActWorkElsewhere,
-				"GET /v1/why?key= with one of its keys, or ?agent= with its sender, shows the rule that prevents it; "+howToFollow,
+				"look up why one of its keys or its sender waits: the answer names the rule that prevents it; "+howToFollow,
 			)
 		}
 		return say(interlock.ActWorkElsewhere, "you do not need to wait for it: "+howToFollow)
 	case interlock.TaskAsking:
 		if a := t.Approval; a != nil && len(a.Approvals) > 0 && a.Needed > len(a.Approvals) {
-			return say(interlock.ActAskHuman, "further approvals are needed (POST /v1/approvals/{id})")
+			return say(interlock.ActAskHuman, "further approvals are needed")
 		}
-		return say(interlock.ActAskHuman, "it continues when a person answers (POST /v1/approvals/{id})")
+		return say(interlock.ActAskHuman, "it continues when a person answers")
 	case interlock.TaskDead:
 		return say(interlock.ActAskHuman, "look at its attempts; replay it when the cause is fixed, or discard it")
 	case interlock.TaskCancelled:

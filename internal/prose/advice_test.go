@@ -92,7 +92,7 @@ func TestAdviceSentences(t *testing.T) {
 				Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 2, Length: 3, ETA: 40 * time.Second}, Conflict: &plain,
 			},
 			"wait", 0,
-			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: wait on the ticket` +
+			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 2nd of 3 in line, expected wait 40 s: ` +
 				howToWait,
 		},
 		{
@@ -101,17 +101,17 @@ func TestAdviceSentences(t *testing.T) {
 				Conflict: &plain,
 			},
 			"work_elsewhere", time.Minute,
-			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 11th of 11 in line, expected wait 59 min: do not wait, work on something else; poll the ticket from time to time to keep your position, or leave the line`,
+			`account:12345 is held by billing-7 (live, "apply late fee") for 12 s; you are 11th of 11 in line, expected wait 59 min: do not wait, work on something else; ask for your ticket from time to time to keep your position, or leave the line`,
 		},
 		{
 			engine.Effect{Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 1, Length: 1}},
 			"wait", 0,
-			`you are 1st of 1 in line, expected wait unknown: wait on the ticket` + howToWait,
+			`you are 1st of 1 in line, expected wait unknown: ` + howToWait,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &plain},
 			"wait", 40 * time.Second,
-			`acquire it with on_conflict wait (about 40 s), or work on something else`,
+			`wait in line for it (about 40 s), or work on something else`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &long},
@@ -121,19 +121,19 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &silent},
 			"wait", 40 * time.Second,
-			`acquire it with on_conflict wait (about 40 s), or work on something else`,
+			`wait in line for it (about 40 s), or work on something else`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &behind},
 			"wait", 40 * time.Second,
-			`acquire it with on_conflict wait (about 40 s), or work on something else`,
+			`wait in line for it (about 40 s), or work on something else`,
 		},
 		{
 			engine.Effect{
 				Outcome: engine.Queued, Ticket: interlock.Ticket{Position: 3, Length: 3, ETA: 40 * time.Second}, Conflict: &line,
 			},
 			"wait", 0,
-			`account:12345 has 2 earlier waiters, the first of which waits for account:12345, which is held by billing-7 (live, "apply late fee") for 12 s and 1 more; you are 3rd of 3 in line, expected wait 40 s: wait on the ticket` +
+			`account:12345 has 2 earlier waiters, the first of which waits for account:12345, which is held by billing-7 (live, "apply late fee") for 12 s and 1 more; you are 3rd of 3 in line, expected wait 40 s: ` +
 				howToWait,
 		},
 		{
@@ -144,7 +144,7 @@ func TestAdviceSentences(t *testing.T) {
 				},
 			},
 			"wait", 5 * time.Second,
-			`acquire it with on_conflict wait (time unknown), or work on something else`,
+			`wait in line for it (time unknown), or work on something else`,
 		},
 		{
 			engine.Effect{Outcome: engine.Skipped, Conflict: &above},
@@ -205,14 +205,14 @@ func TestAdviceSentences(t *testing.T) {
 				Outcome: engine.Refused, Code: interlock.CodeAtCapacity, Conflict: permits(interlock.CapacityUsed, gpus, nil),
 			},
 			"wait", 40 * time.Second,
-			`acquire it with on_conflict wait (about 40 s), or work on something else`,
+			`wait in line for it (about 40 s), or work on something else`,
 		},
 		{
 			engine.Effect{
 				Outcome: engine.Refused, Code: interlock.CodeRateLimited, Conflict: permits(interlock.RateUsed, tokens, nobody),
 			},
 			"wait", 2500 * time.Millisecond,
-			`try again in 3 s or later, with jitter, or acquire it with on_conflict wait`,
+			`try again in 3 s or later, with jitter, or wait in line for it`,
 		},
 		{
 			engine.Effect{
@@ -220,7 +220,7 @@ func TestAdviceSentences(t *testing.T) {
 				Conflict: permits(interlock.RateUsed, tokens, nobody),
 			},
 			"retry", time.Second,
-			`this is the recorded answer to this request id and does not change: send a new request with a new id, and on_conflict wait to queue`,
+			`this is the recorded answer to this request id and does not change: send a new request with a new id, and wait in line`,
 		},
 		{
 			engine.Effect{
@@ -235,7 +235,7 @@ func TestAdviceSentences(t *testing.T) {
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &closed},
 			"wait", 9 * time.Second,
-			`acquire it with on_conflict wait (about 9 s), or work on something else`,
+			`wait in line for it (about 9 s), or work on something else`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeHeld, Conflict: &parked},
@@ -258,7 +258,7 @@ func TestAdviceSentences(t *testing.T) {
 				Lease: lease(func(l *interlock.Lease) { l.State, l.EndedBy, l.ExpiresIn = interlock.Ended, "ttl", 9*time.Second }),
 			},
 			"re_read", 9 * time.Second,
-			`write nothing more under it; acquire again with on_conflict wait, and read again before you continue`,
+			`write nothing more under it; acquire again and wait in line, and read again before you continue`,
 		},
 		{
 			engine.Effect{

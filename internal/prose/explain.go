@@ -149,7 +149,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 	}
 	if c.Kind == interlock.RateUsed && isDry(view.Capacity) {
 		return wait(
-			atLeastASecond(refill(c)), "the next token arrives in %s: acquire it with on_conflict wait", short(refill(c)),
+			atLeastASecond(refill(c)), "the next token arrives in %s: wait in line for it", short(refill(c)),
 		)
 	}
 	if len(view.Holders) == 0 && view.Length > 0 && onlyDormant(view) {
@@ -163,12 +163,12 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 		return wait(0, "%s", inTheEnd(chain))
 	}
 	if len(view.Holders) == 0 {
-		return wait(time.Second, "the key goes to the first waiter: acquire it with on_conflict wait")
+		return wait(time.Second, "the key goes to the first waiter: wait in line for it")
 	}
 	h := &view.Holders[0]
 	switch {
 	case c.Kind == interlock.LockDelayed:
-		return wait(atLeastASecond(h.ExpiresIn), "it opens automatically in %s: acquire it with on_conflict wait; if no "+
+		return wait(atLeastASecond(h.ExpiresIn), "it opens automatically in %s: wait in line for it; if no "+
 			"write of %s can still arrive, an operator can revoke fence %s",
 			short(h.ExpiresIn), AgentName(h.Agent), h.Fence)
 	case h.Liveness == interlock.LiveParked:
@@ -178,7 +178,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 		)}
 	case h.Liveness == interlock.Suspect || h.Liveness == interlock.LiveGrace:
 		return wait(
-			atLeastASecond(h.ExpiresIn), "%s; the key is passed on in %s at the latest: acquire it with on_conflict wait",
+			atLeastASecond(h.ExpiresIn), "%s; the key is passed on in %s at the latest: wait in line for it",
 			over(h), short(h.ExpiresIn),
 		)
 	case len(chain) > 1:
@@ -194,7 +194,7 @@ func keyAdvice(view *engine.KeyView, c *engine.Conflict, chain []Link) interlock
 			Action: interlock.ActRetry, Message: "acquire it: some are free, unless they are reserved for a group",
 		}
 	}
-	return wait(problem.Of(interlock.CodeHeld).After, "acquire it with on_conflict wait, or work on something else")
+	return wait(problem.Of(interlock.CodeHeld).After, "wait in line for it, or work on something else")
 }
 
 // firstInLine returns the first waiter in the line of a key, nil for none. The waiters of

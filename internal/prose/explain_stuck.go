@@ -47,9 +47,8 @@ func answerIt(row *engine.HeldTask) string {
 		return ""
 	}
 	text := fmt.Sprintf(
-		"a person has to answer the question about %s %s (interlock approval get %s, or POST /v1/approvals/%s)",
-		noun(t), t.ID,
-		t.ID, t.ID,
+		"a person has to answer the question about %s %s (interlock approval get %s)",
+		noun(t), t.ID, t.ID,
 	)
 	if row.Behind > 0 {
 		text += "; to avoid waiting behind it, send messages in another session, or under another agent's name"

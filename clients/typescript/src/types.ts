@@ -4123,7 +4123,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "use the number that the message allows: to claim a whole set, claim a common ancestor; to claim one of a pool, use any_prefix",
+      "use the number that the message allows: to claim a whole set, claim a common ancestor; to claim one of a pool, ask for any key below a prefix",
   },
   /** one key claimed twice in a request */
   duplicate_claim: {
@@ -4200,7 +4200,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "list the patterns with GET /v1/patterns",
+      "list the patterns",
   },
   /** the pattern had no revision with this number, or it is forgotten */
   unknown_revision: {
@@ -4211,7 +4211,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "list the revisions with GET /v1/patterns/{name}/revisions",
+      "list the revisions of the pattern",
   },
   /** permits are asked of a key that has neither capacity nor rate */
   no_capacity: {
@@ -4288,7 +4288,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "re_read",
     retryAfterMs: 0,
     next:
-      "read the document and commit again with its version in reads or If-Match; or acquire the key and commit under the lease",
+      "read the document and commit again with the version that you read; or acquire the key and commit under the lease",
   },
   /** the pattern demands an exclusive lease on the key that is written */
   lease_required: {
@@ -4376,7 +4376,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "check the path; to create the file, write it with base none, or with If-None-Match: *",
+      "check the path; to create the file, write it with base none",
   },
   /** tasks are for queues that were registered */
   unknown_queue: {
@@ -4387,7 +4387,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "list the queues with GET /v1/queues, or ask an operator to create this one",
+      "list the queues, or ask an operator to create this one",
   },
   /** operators set webhooks */
   unknown_webhook: {
@@ -4398,7 +4398,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "list the webhooks with GET /v1/webhooks, or set this one",
+      "list the webhooks, or set this one",
   },
   /** its URL may not be called, or its settings contradict their limits */
   invalid_webhook: {
@@ -4507,7 +4507,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "wait",
     retryAfterMs: 5000,
     next:
-      "try again later, or acquire it with on_conflict wait",
+      "try again later, or wait in line for it",
   },
   /** waiting would never end: this request was the victim */
   deadlock: {
@@ -4551,7 +4551,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "wait",
     retryAfterMs: 5000,
     next:
-      "try again later, or acquire it with on_conflict wait",
+      "try again later, or wait in line for it",
   },
   /** as many runs as the caps allow, and none ended while the start waited */
   too_many_runs: {
@@ -4562,7 +4562,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "wait",
     retryAfterMs: 5000,
     next:
-      "try again later under the same request id, or use a longer wait_ms to wait in line",
+      "try again later under the same request id, or wait longer in line",
   },
   /** no tokens are left for now, and the request did not want to wait */
   rate_limited: {
@@ -4573,7 +4573,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "wait",
     retryAfterMs: 1000,
     next:
-      "try again later, or acquire it with on_conflict wait",
+      "try again later, or wait in line for it",
   },
   /** a read has changed since: the answer describes the changes */
   stale: {
@@ -4672,7 +4672,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "retry",
     retryAfterMs: 0,
     next:
-      "acquire again, and keep polling the ticket",
+      "acquire again, and keep asking for the ticket",
   },
   /** the request stood in line for as long as it may */
   wait_limit: {
@@ -4705,7 +4705,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "ask_human",
     retryAfterMs: 0,
     next:
-      "do nothing under it until the human has decided: resume it with wait_ms, which waits for the decision",
+      "do nothing under it until the human has decided: resume it and wait for the decision",
   },
   /** a person denied the question of the parked lease */
   denied: {
@@ -4976,7 +4976,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "ask_human",
     retryAfterMs: 0,
     next:
-      "remove its content, or use force (force=true, --force), which deletes everything and cannot be undone",
+      "remove its content, or use force, which deletes everything and cannot be undone",
   },
   too_many_keys: {
     status: 429,
@@ -5078,7 +5078,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "retry",
     retryAfterMs: 1000,
     next:
-      "send fewer requests, then try again; GET /v1/namespace shows the quota",
+      "send fewer requests, then try again; the status of the namespace shows the quota",
   },
   /** the replay of an earlier state takes too long, or too much memory */
   past_too_large: {
@@ -5089,7 +5089,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "fix_request",
     retryAfterMs: 0,
     next:
-      "name an index soon after a snapshot, or replay a copy of the journal with interlock at --data-dir",
+      "name an index soon after a snapshot, or replay a copy of the journal",
   },
   /** the journal, or a document's history, no longer reaches back so far */
   history_trimmed: {
@@ -5111,7 +5111,7 @@ export const codes: Readonly<Record<Code, CodeInfo>> = {
     action: "ask_human",
     retryAfterMs: 0,
     next:
-      "send the header Authorization: Bearer CREDENTIAL, or ask an operator for a credential",
+      "send a credential, or ask an operator for one",
   },
   forbidden: {
     status: 403,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -102,7 +101,6 @@ func RefusalText(e *interlock.Error) string {
 		return text + ": " + own
 	}
 	next = AsFlags(next)
-	next = strings.ReplaceAll(next, "under the same request id", "with the same --id")
 	switch {
 	case text == "" && next == "":
 		return "refused: " + string(e.Code)
@@ -124,34 +122,20 @@ var saysHow = map[interlock.Code]bool{
 	interlock.CodeInvalidPath: true, interlock.CodeKeyOrder: true,
 }
 
-// flagNames are the fields of HTTP requests that the server's advice names, as flags.
+// flagNames add flags to the server's advice.
 var flagNames = strings.NewReplacer(
-	"on_conflict wait", "--wait 30s",
-	"resume it with wait_ms", "resume it with --wait",
-	"a longer wait_ms", "a longer --wait",
-	"max_position", "--max-position",
-	"with GET /v1/patterns", "with `interlock pattern list`",
+	"wait in line for it", "wait in line for it with --wait 30s",
+	"wait in line for the key", "wait in line for the key with --wait 30s",
+	"wait in line", "wait in line with --wait 30s",
+	"wait longer in line", "use a longer --wait",
+	"resume it and wait for the decision", "resume it with --wait",
+	"accept a later position in the line", "use a larger --max-position",
+	"list the patterns", "list the patterns with `interlock pattern list`",
+	"under the same request id", "with the same --id",
 )
 
-// httpCalls are the calls that the server's advice names beside the commands, with what is left.
-var httpCalls = []struct {
-	call *regexp.Regexp
-	left string
-}{
-	{regexp.MustCompile(`\((?:GET|POST|PUT|DELETE) /v1/[^(), ]*, `), "("},
-	{regexp.MustCompile(`, or (?:GET|POST|PUT|DELETE) /v1/[^(), ]*`), ""},
-	{regexp.MustCompile(` \((?:GET|POST|PUT|DELETE) /v1/[^()]*\)`), ""},
-}
-
-// AsFlags returns the server's advice with flags instead of fields of HTTP requests, and without
-// its calls.
-func AsFlags(advice string) string {
-	advice = flagNames.Replace(advice)
-	for _, c := range httpCalls {
-		advice = c.call.ReplaceAllString(advice, c.left)
-	}
-	return advice
-}
+// AsFlags returns the server's advice with the flags that follow it.
+func AsFlags(advice string) string { return flagNames.Replace(advice) }
 
 // nextSteps are for refusals with server advice that speaks of HTTP, or repeats the message.
 var nextSteps = map[interlock.Code]string{

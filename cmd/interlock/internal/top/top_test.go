@@ -78,7 +78,7 @@ func TestFrames(t *testing.T) {
 	why := &api.Why{
 		Text: "account:12345 is held by \"billing-7\" (live, \"apply late fee\") for 130 s. 3 waiters are in line.",
 		Advice: api.Advice{
-			Message: "acquire it with on_conflict wait, or work on something else",
+			Message: "wait in line for it, or work on something else",
 		},
 	}
 	for _, c := range []struct {
