@@ -112,8 +112,13 @@ func (n *runner) do(ctx context.Context, r *report, j job, argv []string) time.D
 // program runs a program that counts as one test.
 func (n *runner) program(r *report, j job, cmd *exec.Cmd) time.Duration {
 	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	if err == nil && j.silent && len(bytes.TrimSpace(out)) > 0 {
+	var findings, out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if j.silent {
+		cmd.Stdout = &findings
+	}
+	err := cmd.Run()
+	if err == nil && len(bytes.TrimSpace(findings.Bytes())) > 0 {
 		err = errors.New("it has something to say")
 	}
 	took := time.Since(began)
@@ -125,7 +130,7 @@ func (n *runner) program(r *report, j job, cmd *exec.Cmd) time.Duration {
 	}
 	r.failed++
 	fmt.Fprintf(r.out, "FAIL  %-44s %v\n", j.name, err)
-	r.show(failure{title: j.name, output: []string{string(out), err.Error() + "\n"}, job: j, counted: true, proof: true})
+	r.show(failure{title: j.name, output: []string{findings.String() + out.String(), err.Error() + "\n"}, job: j, counted: true, proof: true})
 	return spent(cmd)
 }
 

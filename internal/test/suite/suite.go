@@ -35,7 +35,8 @@ func (s *suite) bears(other *suite) bool {
 type job struct {
 	name string // of a program, as a test; "" for go test
 	argv []string
-	// silent is for a program that prints its findings and exits with 0: any output is a failure.
+	// silent is for a program that prints its findings and exits with 0: any standard output is a failure. Its standard
+	// error has also what Go downloads first.
 	silent bool
 
 	folder   string   // of the module, below the root; "" is the module of the product
