@@ -130,7 +130,8 @@ func (n *runner) program(r *report, j job, cmd *exec.Cmd) time.Duration {
 	}
 	r.failed++
 	fmt.Fprintf(r.out, "FAIL  %-44s %v\n", j.name, err)
-	r.show(failure{title: j.name, output: []string{findings.String() + out.String(), err.Error() + "\n"}, job: j, counted: true, proof: true})
+	said := []string{findings.String() + out.String(), err.Error() + "\n"}
+	r.show(failure{title: j.name, output: said, job: j, counted: true, proof: true})
 	return spent(cmd)
 }
 

@@ -278,11 +278,13 @@ func TestNight(t *testing.T) {
 	}
 }
 
-// What Go downloads for a program that prints its findings is told on standard error, and is no finding.
+// Go reports on standard error what it downloads for a program that prints its findings.
 func TestFindingsOfPrograms(t *testing.T) {
 	root := t.TempDir()
 	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
-	for script, want := range map[string]bool{"true": true, "echo downloading >&2": true, "echo a.go": false, "exit 1": false} {
+	for script, want := range map[string]bool{
+		"true": true, "echo downloading >&2": true, "echo a.go": false, "exit 1": false,
+	} {
 		p := program("x", "sh", "-c", script)
 		p.silent = true
 		s := &suite{name: "lint", load: 1, long: true, jobs: programs(p)}
