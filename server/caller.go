@@ -66,6 +66,9 @@ func (c *Caller) Elsewhere() (Active, bool) {
 // Forwarded counts that the caller was led to the owner.
 func (c *Caller) Forwarded() { c.door.obs.figures.forwarded.WithLabelValues("resp").Inc() }
 
+// RefusedAsRedis counts a command that a program of Redis expects to be carried out, and is not.
+func (c *Caller) RefusedAsRedis(reason string) { c.s.obs.figures.redis.WithLabelValues(reason).Inc() }
+
 // Namespace returns the one of the caller's commands.
 func (c *Caller) Namespace() interlock.Namespace { return c.namespace }
 

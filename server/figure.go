@@ -52,6 +52,7 @@ type figures struct {
 	streams   prometheus.Gauge
 	viewers   prometheus.Gauge // among the streams
 	webhooks  *prometheus.CounterVec
+	redis     *prometheus.CounterVec // what its port refuses
 }
 
 // The tiers of expiry: a holder was warned, its lease reached its hard end, its key
@@ -174,9 +175,13 @@ func newFigures() *figures {
 		Name: "interlock_relayed_streams",
 		Help: "Current session streams that this server relays to the owner of another shard.",
 	})
+	f.redis = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "interlock_resp_refused_total",
+		Help: "Commands at the Redis port that Redis would carry out, by reason: script, not_owner or unclear_owner.",
+	}, []string{"reason"})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
 		f.unreadable, f.forwarded, f.relayed, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls,
-		f.streams, f.viewers, f.snapshotSeconds,
+		f.streams, f.viewers, f.snapshotSeconds, f.redis,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.limitSeries(DefaultSeries)
