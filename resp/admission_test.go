@@ -23,7 +23,7 @@ func TestQuota(t *testing.T) {
 		r.wants("a", "GET k", "$one")
 		r.wants("a", "GET k", "-ERR quota_exceeded: *")
 		r.wants("a", "SET l one NX EX 30", "-ERR quota_exceeded: *")
-		if got := r.do("a", "EVAL", shippedText(t, "seed-001"), "1", "k", "one"); got != ":1" {
+		if got := r.do("a", "EVAL", kindText(t, "release"), "1", "k", "one"); got != ":1" {
 			t.Errorf("the release: %s", got)
 		}
 	})

@@ -43,11 +43,11 @@ func BenchmarkCycle(b *testing.B) {
 		door.Shutdown(ctx)
 		_ = s.Close(context.Background())
 	}()
-	text, err := os.ReadFile(filepath.Join("script", "testdata", "shipped", "redislock-release.lua"))
+	text, err := os.ReadFile(filepath.Join("script", "testdata", "kinds", "release.lua"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	sha, _ := door.scripts.learn(string(text))
+	sha, _, _ := door.scripts.learn(string(text))
 	b.ReportAllocs()
 	b.SetParallelism(clients)
 	names := make(chan int, 1024)

@@ -37,11 +37,14 @@ func init() {
 		"COMMAND": {0, -1, 0, true, (*client).command},
 		"INFO":    {0, -1, 0, true, (*client).info},
 
-		"SET":       {2, 9, 1, false, (*client).set},
+		"SET":       {2, 11, 1, false, (*client).set},
 		"SETNX":     {2, 2, 1, false, (*client).setNX},
 		"GET":       {1, 1, 1, false, (*client).get},
 		"DEL":       {1, -1, -1, false, (*client).del},
 		"UNLINK":    {1, -1, -1, false, (*client).del},
+		"GETDEL":    {1, 1, 1, false, (*client).getDel},
+		"DELEX":     {1, 3, 1, false, (*client).delEx},
+		"DELIFEQ":   {2, 2, 1, false, (*client).delIfEqual},
 		"EXISTS":    {1, -1, -1, false, (*client).exists},
 		"TTL":       {1, 1, 1, false, (*client).ttl},
 		"PTTL":      {1, 1, 1, false, (*client).pttl},
@@ -69,30 +72,31 @@ var instead = []struct {
 	{
 		"ZADD ZRANGE ZRANGEBYSCORE ZREM ZPOPMIN BZPOPMIN ZCARD ZSCORE LPUSH RPUSH LPOP RPOP BLPOP BRPOP LMOVE BLMOVE " +
 			"BRPOPLPUSH RPOPLPUSH LRANGE LLEN LREM XADD XREAD XREADGROUP XACK XGROUP",
-		"interlock is not a database. For a queue of work, also of retries, use POST /v1/tasks with delay_ms, or " +
-			"interlock task submit --in 60s: a task survives the crash of its worker",
+		"interlock is not a database. For a queue of work, also of retries, use tasks, such as interlock task create QUEUE " +
+			"--in 60s: a task survives the crash of its worker; see docs/tasks.md",
 	},
 	{
 		"PUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE",
-		"interlock has no channels. Follow GET /v1/events, or wait in line for a key with POST /v1/leases and wait_ms",
+		"interlock has no channels. Ask again with SET NX, or wait in line with interlock run KEY -- COMMAND; interlock " +
+			"log --follow shows what happens to keys",
 	},
 	{
 		"MULTI EXEC DISCARD WATCH UNWATCH",
-		"interlock has no transactions of Redis. Send the commands without MULTI, or use POST /v1/commits, which " +
-			"writes all documents or none",
+		"interlock has no transactions of Redis. Send the commands without MULTI, or in a pipeline without a transaction. " +
+			"For several documents, all or none, use interlock state commit",
 	},
 	{
 		"SADD HSET HGET HGETALL HDEL HMSET HINCRBY MSET MGET APPEND SREM SMEMBERS SISMEMBER JSON.SET JSON.GET",
-		"interlock is not a database. For a document with a version use POST /v1/commits and GET /v1/state",
+		"interlock is not a database. For a document with a version use interlock state; see docs/concepts.md",
 	},
 	{
 		"INCR INCRBY DECR DECRBY INCRBYFLOAT",
-		"interlock is not a database. For a counter use POST /v1/commits with add; for a limit of rate or number, a " +
-			"pattern with permits",
+		"interlock is not a database. For a limit of rate or number give a pattern a capacity or a rate, with interlock " +
+			"pattern set; see docs/patterns.md",
 	},
 	{
 		"KEYS SCAN RANDOMKEY DBSIZE",
-		"interlock lists keys with GET /v1/keys?prefix=",
+		"interlock key list PREFIX lists the keys that are held",
 	},
 	{"FCALL FUNCTION EVAL_RO EVALSHA_RO", "interlock runs no functions. Send the script with EVAL"},
 	{"WAIT WAITAOF", "interlock answers a command when it is on the disk, so there is nothing to wait for"},
@@ -108,7 +112,7 @@ func unknown(name string) error {
 		}
 	}
 	return &usageError{fmt.Sprintf(
-		"unknown command '%s': this port answers the commands of locks; for all else use the HTTP API, see docs/redis.md",
+		"unknown command '%s': this port answers the commands of locks, which COMMAND LIST lists; see docs/redis.md",
 		invisible.Line(name[:min(len(name), 64)]),
 	)}
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -234,22 +234,35 @@ func (c *client) identify() (err error) {
 // agent returns the name of the client that others see.
 func (c *client) agent() string {
 	if c.shown == "" {
-		name := invisible.Line("redis:" + cmp.Or(c.name, c.user, c.from, c.raw.RemoteAddr().String()))
+		place := c.host()
+		if c.library != "" {
+			place = c.library + "@" + place
+		}
+		name := invisible.Line("redis:" + cmp.Or(c.name, c.user, place))
 		c.shown = strings.ToValidUTF8(name[:min(len(name), interlock.MaxNameBytes)], "")
 	}
 	return c.shown
 }
 
-// owner names those that may delete a key without its value: the clients of one user and credential, or
-// this connection under its credential. The name of a credential has no blank.
+// host returns the address of the client without its port, which differs between the connections of a pool.
+func (c *client) host() string {
+	address := cmp.Or(c.from, c.raw.RemoteAddr().String())
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// owner names those that may delete a key without its value: the connections with one credential and one user and name,
+// or without both those of one library on one host.
 func (c *client) owner() string {
-	if c.door.cfg.Test {
+	switch {
+	case c.door.cfg.Test:
 		return anyOwner
+	case c.user != "" || c.name != "":
+		return fmt.Sprintf("%q as %q, %q", c.caller.Name(), c.user, c.name)
 	}
-	if c.user != "" {
-		return "user " + c.caller.Name() + " " + c.user
-	}
-	return "connection " + c.caller.Name() + " " + strconv.FormatInt(c.id, 10)
+	return fmt.Sprintf("%q from %q, %q", c.caller.Name(), c.host(), c.library)
 }
 
 // nameOf names a key in the table of grants.

@@ -162,7 +162,7 @@ func (c *client) client(args [][]byte) error {
 		}
 		switch strings.ToUpper(string(args[1])) {
 		case "LIB-NAME":
-			c.library = value
+			c.library, c.shown = value, ""
 		case "LIB-VER":
 			c.libraryVersion = value
 		default:
@@ -181,7 +181,7 @@ func (c *client) client(args [][]byte) error {
 		return c.ok() // nothing is tracked before CLIENT CACHING, which is refused
 	case word == "TRACKING" || word == "CACHING":
 		return &usageError{
-			"interlock sends no invalidations: a client that waits for a key uses POST /v1/leases with wait_ms",
+			"interlock sends no invalidations: ask again with SET NX, or wait in line with interlock run KEY -- COMMAND",
 		}
 	}
 	return &usageError{"unknown subcommand of CLIENT: want ID, INFO, GETNAME, SETNAME or SETINFO"}

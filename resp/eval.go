@@ -3,12 +3,14 @@ package resp
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/resp/script"
 )
 
@@ -16,61 +18,70 @@ import (
 // same for all.
 type scripts struct {
 	mu    sync.RWMutex
-	known map[string]script.Form
+	known map[string]*script.Program
 }
 
 // mostScripts bounds the texts that are remembered: a form has as many as blanks can be set. Beyond that
 // all are forgotten, and clients send their texts again.
 const mostScripts = 4096
 
-func (s *scripts) find(sha string) script.Form {
+func (s *scripts) find(sha string) *script.Program {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.known[sha]
 }
 
-// learn recognises a text, and returns its SHA-1.
-func (s *scripts) learn(text string) (sha string, form script.Form) {
+// learn recognises a text. The SHA-1 is also that of one that is refused.
+func (s *scripts) learn(text string) (sha string, p *script.Program, err error) {
 	sum := sha1.Sum([]byte(text))
 	sha = hex.EncodeToString(sum[:])
-	if form = s.find(sha); form != script.Unknown {
-		return sha, form
+	if p = s.find(sha); p != nil {
+		return sha, p, nil
 	}
-	if form = script.Recognise(text); form == script.Unknown {
-		return sha, form
+	if p, err = script.Recognise(text); err != nil {
+		return sha, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= mostScripts {
 		clear(s.known)
 	}
-	s.known[sha] = form
-	return sha, form
+	s.known[sha] = p
+	return sha, p, nil
 }
 
-var (
-	errNoScript = &wordError{"NOSCRIPT", "No matching script. Please use EVAL."}
-	errLua      = &usageError{
-		"interlock runs no Lua. It knows the release, extend and acquire scripts of redis-py, redlock, redsync, redislock, " +
-			"pottery and aioredlock. For more use POST /v1/leases; see docs/redis.md",
+var errNoScript = &wordError{"NOSCRIPT", "No matching script. Please use EVAL."}
+
+// learn recognises a text of the client. The operator learns of a refusal, too, since programs ignore the errors of
+// their releases.
+func (c *client) learn(text string) (sha string, p *script.Program, err error) {
+	sha, p, err = c.door.scripts.learn(text)
+	if err == nil {
+		return sha, p, nil
 	}
-)
+	const line = "a program's script is refused, so its locks may end by their ttl alone"
+	c.complain("script", sha, line, "sha1", sha, "reason", err)
+	return sha, nil, &usageError{fmt.Sprintf(
+		"interlock runs no Lua: it knows scripts that compare a key's value with an argument, and then delete, extend or "+
+			"set the key. This one is another, %v. Write it so, or use SET NX, SET IFEQ and DELEX IFEQ; see docs/redis.md", err,
+	)}
+}
 
 // script is SCRIPT LOAD, EXISTS or FLUSH. What is recognised stays known: FLUSH of one client must not
 // concern others.
 func (c *client) script(args [][]byte) error {
 	switch word := strings.ToUpper(string(args[0])); {
 	case word == "LOAD" && len(args) == 2:
-		sha, form := c.door.scripts.learn(string(args[1]))
-		if form == script.Unknown {
-			return errLua
+		sha, _, err := c.learn(string(args[1]))
+		if err != nil {
+			return err
 		}
 		c.w.bulk(sha)
 		return nil
 	case word == "EXISTS" && len(args) > 1:
 		c.w.array(len(args) - 1)
 		for _, sha := range args[1:] {
-			c.w.yes(c.door.scripts.find(strings.ToLower(string(sha))) != script.Unknown)
+			c.w.yes(c.door.scripts.find(strings.ToLower(string(sha))) != nil)
 		}
 		return nil
 	case word == "FLUSH" && len(args) <= 2:
@@ -80,218 +91,209 @@ func (c *client) script(args [][]byte) error {
 }
 
 func (c *client) eval(args [][]byte) error {
-	_, form := c.door.scripts.learn(string(args[0]))
-	if form == script.Unknown {
-		return errLua
+	_, p, err := c.learn(string(args[0]))
+	if err != nil {
+		return err
 	}
-	return c.call(form, args[1:])
+	return c.call(p, args[1:])
 }
 
 func (c *client) evalSHA(args [][]byte) error {
-	form := c.door.scripts.find(strings.ToLower(string(args[0])))
-	if form == script.Unknown {
+	p := c.door.scripts.find(strings.ToLower(string(args[0])))
+	if p == nil {
 		return errNoScript
 	}
-	return c.call(form, args[1:])
+	return c.call(p, args[1:])
 }
 
 // call carries out a script. args are the number of its keys, the keys, and its arguments.
-func (c *client) call(form script.Form, args [][]byte) error {
+func (c *client) call(p *script.Program, args [][]byte) error {
 	n, err := strconv.Atoi(string(args[0]))
 	if err != nil || n < 0 || n > len(args)-1 {
 		return &usageError{"Number of keys can't be greater than number of args"}
 	}
 	keys, argv := c.keys(args[1:1+n]), args[1+n:]
-	if !form.Takes(n, len(argv)) {
-		return &usageError{"the script " + form.String() + " is called with other keys or arguments than its library sends"}
+	if !p.Takes(n, len(argv)) {
+		return &usageError{fmt.Sprintf(
+			"the script uses a key and ARGV[%d], and is called with %d keys and %d arguments", p.Args, n, len(argv),
+		)}
 	}
-	if c.isNoLock(keys) {
-		if form != script.AcquireAll {
+	value := string(argv[p.Value-1])
+	switch {
+	case c.isNoLock(keys):
+		if p.All == nil || p.All.Op != script.Set {
 			return &wordError{"WRONGTYPE", "Operation against a key holding the wrong kind of value"}
 		}
-		c.w.int(0)
-		return nil
+		return c.answer(&p.All.Fail, 0)
+	case p.All != nil:
+		return c.callAll(p.All, keys, value, argv)
 	}
-	value := string(argv[0])
-	switch form {
-	case script.AcquireAll:
-		return c.acquireAll(keys, value, argv[1])
-	case script.ExtendAll:
-		return c.extendAll(keys, value, argv[1])
-	case script.ReleaseAll:
-		return c.releaseAll(keys, value)
-	case script.Obtain:
-		return c.obtain(keys[0], value, argv[1], argv[2])
-	}
-	return c.callOne(form, keys[0], value, argv[1:])
+	return c.callOne(p, keys[0], value, argv)
 }
 
-// callOne carries out a script about one key that compares its value.
-func (c *client) callOne(form script.Form, key, value string, argv [][]byte) (err error) {
-	var ttl time.Duration
-	switch form {
-	case script.CompareExpire, script.Extend, script.Reacquire, script.TouchOrSet, script.SetOrExtend:
-		if ttl, err = after(argv[0], time.Millisecond); err != nil {
-			return err
-		}
+// answer writes what a case of a script answers. left is the ttl that the key had.
+func (c *client) answer(answers *script.Case, left time.Duration) error {
+	switch answers.Answer {
+	case script.Int:
+		c.w.int(answers.N)
+	case script.Text:
+		c.w.bulk(answers.S)
+	case script.Status:
+		c.w.simple(answers.S)
+	case script.Error:
+		c.w.fail(invisible.Line(answers.S))
+	case script.TTL:
+		h := held{state: ours, left: max(left, answers.Unit)}
+		c.w.int(h.leftIn(answers.Unit))
+	default:
+		c.w.null()
 	}
-	switch form {
-	case script.CompareDelete, script.Release, script.DeleteOrGone, script.Unset:
-		state, done, err := c.withValue(key, value, c.delete([]string{key}))
+	return nil
+}
+
+// amount reads a ttl of a script.
+func amount(a script.Amount, argv [][]byte) (time.Duration, error) {
+	if a.Arg == 0 {
+		return a.Fixed, nil
+	}
+	return after(argv[a.Arg-1], a.Unit)
+}
+
+// setAmount reads a ttl with which a script sets a key; 0 is none.
+func setAmount(a script.Amount, argv [][]byte) (time.Duration, error) {
+	ttl, err := amount(a, argv)
+	if err == nil && ttl <= 0 && a != (script.Amount{}) {
+		err = &usageError{"invalid expire time in 'set' command"}
+	}
+	return ttl, err
+}
+
+// callOne carries out a script about one key.
+func (c *client) callOne(p *script.Program, key, value string, argv [][]byte) error {
+	cases := p.For(argv)
+	e := &cases.Equal
+	blind := e.Op == script.Delete || e.Op == script.Expire && !e.TTL.More // it needs no look at the key
+	if blind && p.Prefix == 0 && *e == cases.Lasting && e.Answer != script.TTL {
+		state, done, err := c.withValue(key, value, func(h *held) (bool, error) { return c.write(e, key, value, argv, h) })
+		if err == nil && !done && e.Op == script.Delete {
+			c.door.grants.arrivedWith(c.nameOf(key), value)
+		}
 		switch {
 		case err != nil:
 			return err
-		case state == free && form == script.DeleteOrGone:
-			c.w.int(-1)
-		case state == free && form == script.Unset:
-			return c.ok()
-		case !done && form == script.Unset:
-			c.w.fail("ERR ERROR")
-		default:
-			c.w.yes(done)
+		case done:
+			return c.answer(e, 0)
+		case state != free:
+			return c.answer(&cases.Other, 0)
+		case cases.Free.Op == script.Nothing:
+			return c.answer(&cases.Free, 0)
 		}
-	case script.CompareExpire, script.Reacquire:
-		_, done, err := c.withValue(key, value, c.expire(key, ttl))
+	}
+	for range mostTurns {
+		h, err := c.look(key)
 		if err != nil {
 			return err
 		}
-		c.w.yes(done)
-	case script.TouchOrSet, script.SetOrExtend:
-		return c.touchOrSet(form, key, value, ttl)
-	case script.Extend:
-		return c.extend(key, value, ttl, string(argv[1]) == "0")
-	default:
-		return c.tellHolder(form, key, value)
-	}
-	return nil
-}
-
-// tellHolder answers the scripts that return the ttl of a key with a value.
-func (c *client) tellHolder(form script.Form, key, value string) error {
-	h, err := c.look(key)
-	if err != nil {
-		return err
-	}
-	same := h.state == ours && h.value == value
-	switch {
-	case form == script.CompareTTL && same:
-		c.w.int(h.leftIn(time.Millisecond))
-	case form == script.CompareTTL:
-		c.w.int(-3)
-	case form == script.Remaining && same:
-		c.w.int(max(0, h.leftIn(time.Millisecond)))
-	case form == script.Remaining:
-		c.w.int(0)
-	case same:
-		c.w.int(h.leftIn(time.Second))
-	default:
-		c.w.fail("ERR ERROR")
-	}
-	return nil
-}
-
-// touchOrSet extends a key that has the value, and sets a free one.
-func (c *client) touchOrSet(form script.Form, key, value string, ttl time.Duration) error {
-	state, done, err := c.withValue(key, value, c.expire(key, ttl))
-	if err == nil && state == free {
-		if ttl <= 0 {
-			return &usageError{"invalid expire time in 'set' command"}
-		}
-		done, err = c.acquire([]string{key}, value, ttl)
-	}
-	switch {
-	case err != nil:
-		return err
-	case form == script.TouchOrSet:
-		c.w.yes(done)
-	case done:
-		return c.ok()
-	default:
-		c.w.fail("ERR ERROR")
-	}
-	return nil
-}
-
-// extend adds to the ttl of a key that has the value, or replaces it.
-func (c *client) extend(key, value string, ttl time.Duration, add bool) error {
-	h, err := c.look(key)
-	if err != nil {
-		return err
-	}
-	if h.state != ours || h.value != value || h.permanent {
-		c.w.int(0)
-		return nil
-	}
-	if add {
-		ttl += h.left
-	}
-	alive, err := c.expire(key, ttl)(&h)
-	if err == nil {
-		c.w.yes(alive)
-	}
-	return err
-}
-
-// obtain sets a free key, or one with a value that has the same token in front.
-func (c *client) obtain(key, value string, length, px []byte) error {
-	ttl, err := after(px, time.Millisecond)
-	if err == nil && ttl <= 0 {
-		err = &usageError{"invalid expire time in 'set' command"}
-	}
-	n, bad := strconv.Atoi(string(length))
-	if bad != nil || n < 0 {
-		return errNotInteger
-	}
-	if err != nil {
-		return err
-	}
-	done, err := c.acquire([]string{key}, value, ttl)
-	if err == nil && !done {
-		var h held
-		if h, err = c.look(key); err != nil {
+		now, err := c.caseOf(p, cases, &h, value, argv)
+		if err != nil {
 			return err
 		}
-		token := value[:min(n, len(value))]
-		if h.state == ours && h.value[:min(n, len(h.value))] == token {
-			h.mine = true
-			done, err = c.put(key, value, &setOptions{ttl: ttl}, &h)
+		if now.Op == script.Nothing {
+			return c.answer(now, h.left)
+		}
+		if done, err := c.write(now, key, value, argv, &h); err != nil || done {
+			if err != nil {
+				return err
+			}
+			return c.answer(now, h.left)
 		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case done:
-		return c.ok()
-	}
-	c.w.null()
-	return nil
+	return &usageError{"the key changed hands again and again while the script was at work; send it again"}
 }
 
-// acquireAll sets all keys if all are free. They are one lease.
-func (c *client) acquireAll(keys []string, value string, px []byte) error {
-	ttl, err := after(px, time.Millisecond)
-	if err == nil && ttl <= 0 {
-		err = &usageError{"invalid expire time in 'set' command"}
+// mostTurns is how often a script looks again at a key that has changed since it looked.
+const mostTurns = 8
+
+// caseOf returns the case in which a key is.
+func (c *client) caseOf(
+	p *script.Program, cases *script.Cases, h *held, value string, argv [][]byte,
+) (*script.Case, error) {
+	switch {
+	case h.state == free:
+		return &cases.Free, nil
+	case h.state == ours && h.value == value && h.permanent:
+		return &cases.Lasting, nil
+	case h.state == ours && h.value == value:
+		return &cases.Equal, nil
+	case h.state == ours && p.Prefix > 0:
+		n, err := strconv.Atoi(string(argv[p.Prefix-1]))
+		if err != nil || n <= 0 {
+			return nil, errNotInteger
+		}
+		if h.value[:min(n, len(h.value))] == value[:min(n, len(value))] {
+			return &cases.Akin, nil
+		}
 	}
+	return &cases.Other, nil
+}
+
+// write does what a case of a script does to a key that was found so. done is false if the key has changed since.
+func (c *client) write(now *script.Case, key, value string, argv [][]byte, h *held) (done bool, err error) {
+	switch now.Op {
+	case script.Delete:
+		return c.delete([]string{key})(h)
+	case script.Expire:
+		ttl, err := amount(now.TTL, argv)
+		if err != nil {
+			return false, err
+		}
+		if now.TTL.More {
+			ttl += h.left
+		}
+		return c.expire(key, ttl)(h)
+	}
+	ttl, err := setAmount(now.TTL, argv)
+	if err != nil {
+		return false, err
+	}
+	if h.state == free {
+		return c.acquire([]string{key}, value, ttl)
+	}
+	return c.put(key, value, ttl, h)
+}
+
+// callAll carries out a script about all of its keys.
+func (c *client) callAll(a *script.All, keys []string, value string, argv [][]byte) error {
+	distinct := slices.Compact(slices.Sorted(slices.Values(keys)))
+	if a.Op == script.Delete {
+		return c.releaseAll(distinct, value)
+	}
+	ttl, err := setAmount(a.TTL, argv)
 	if err != nil {
 		return err
 	}
-	distinct := slices.Compact(slices.Sorted(slices.Values(keys)))
-	done, err := c.acquire(distinct, value, ttl)
+	var done bool
+	if a.Op == script.Set {
+		done, err = c.acquire(distinct, value, ttl)
+	} else {
+		done, err = c.extendAll(distinct, value, ttl)
+	}
 	switch {
 	case err != nil:
 		return err
-	case done:
+	case !done:
+		return c.answer(&a.Fail, 0)
+	case a.Count:
 		c.w.int(int64(len(keys)))
 	default:
-		c.w.int(0)
+		c.w.int(a.N)
 	}
 	return nil
 }
 
 // matching finds the leases with a value at keys, and the keys of each.
 func (c *client) matching(keys []string, value string) (leases []held, of [][]string, err error) {
-	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+	for _, key := range keys {
 		h, err := c.look(key)
 		if err != nil {
 			return nil, nil, err
@@ -310,36 +312,24 @@ func (c *client) matching(keys []string, value string) (leases []held, of [][]st
 }
 
 // extendAll sets the ttl of all keys if all have the value.
-func (c *client) extendAll(keys []string, value string, px []byte) error {
-	ttl, err := after(px, time.Millisecond)
-	if err == nil && ttl <= 0 {
-		err = &usageError{"invalid expire time in 'set' command"}
-	}
-	if err != nil {
-		return err
-	}
+func (c *client) extendAll(keys []string, value string, ttl time.Duration) (alive bool, err error) {
 	leases, of, err := c.matching(keys, value)
 	if err != nil {
-		return err
+		return false, err
 	}
-	alive := len(slices.Concat(of...)) == len(slices.Compact(slices.Sorted(slices.Values(keys))))
+	alive = len(slices.Concat(of...)) == len(keys)
 	for i := 0; alive && i < len(leases); i++ {
 		if alive, err = c.expire(of[i][0], ttl)(&leases[i]); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if alive {
-		c.w.int(int64(len(keys)))
-	} else {
-		c.w.int(0)
-	}
-	return nil
+	return alive, nil
 }
 
-// releaseAll deletes the keys that have the value.
+// releaseAll deletes the keys that have the value, and answers how many.
 func (c *client) releaseAll(keys []string, value string) error {
 	if len(keys) == 1 {
-		_, done, err := c.withValue(keys[0], value, c.delete(keys))
+		_, done, err := c.deleteWith(keys[0], value)
 		if err == nil {
 			c.w.yes(done)
 		}

@@ -16,7 +16,7 @@ func TestForms(t *testing.T) {
 				words := strings.Fields(step[1])
 				for i, word := range words {
 					if name, is := strings.CutPrefix(word, "@"); is {
-						words[i] = shippedText(t, name)
+						words[i] = kindText(t, name)
 					}
 				}
 				if got := r.do(step[0], words...); got != step[2] {

@@ -33,9 +33,21 @@ type held struct {
 	permanent bool // set without a ttl
 	keys      int  // of the lease
 	left      time.Duration
-	mine      bool   // the client may delete it without its value
 	agent     string // the holder's name
+	claim     claim
+	// SET may replace it without a condition, or renew it with its value.
+	replaceable, renewable bool
 }
+
+// claim is what a key that is not free is to a client without its value.
+type claim uint8
+
+const (
+	others  claim = iota // it never had the key, as far as the door knows
+	mine                 // it has the key
+	unclear              // it, or a client that looks the same, has the key and had it before
+	lost                 // it had the key before
+)
 
 // shows returns what GET answers for a key that is not free.
 func (h *held) shows() string {
@@ -60,6 +72,8 @@ func (c *client) look(key string) (h held, err error) {
 		}
 		return err
 	})
+	name, me := c.nameOf(key), c.owner()
+	late := me != anyOwner && c.door.grants.isLate(name, me, time.Now())
 	switch {
 	case err != nil:
 		return h, err
@@ -69,18 +83,32 @@ func (c *client) look(key string) (h held, err error) {
 			agent: lease.Agent,
 		}
 		value, permanent, marked := valueOf(lease.Purpose)
+		if late {
+			h.claim = lost
+		}
 		if lease.Session != "" || !marked || principal != c.caller.Name() {
 			return h, nil
 		}
 		h.state, h.value, h.permanent = ours, value, permanent
-		if x := c.door.grants.byLease(c.nameOf(key), lease.ID); x != nil {
-			h.mine = x.owner == c.owner()
+		x := c.door.grants.byLease(name, lease.ID)
+		switch isMine := me == anyOwner || x == nil && lease.Agent == c.agent() || x != nil && x.owner == me; {
+		case isMine && late:
+			h.claim = unclear
+		case isMine:
+			h.claim = mine
+		}
+		if x != nil {
+			h.replaceable = h.claim == mine && (x.conn == c.id || me == anyOwner)
+			h.renewable = h.claim == mine && x.nx
 			if early := c.door.grants.endsEarly(x); !early.IsZero() {
 				h.left = max(time.Millisecond, time.Until(early))
 			}
 		}
 	case len(view.Holders) > 0:
 		h = held{state: foreign, agent: view.Holders[0].Agent, left: view.Holders[0].ExpiresIn}
+		if late {
+			h.claim = lost
+		}
 	}
 	return h, nil
 }
@@ -88,13 +116,13 @@ func (c *client) look(key string) (h held, err error) {
 // withValue calls do with the key's lease if that has the value. do reports whether it found the lease
 // alive. The answer is the state of the key and, for ours, whether it had the value and do was done.
 func (c *client) withValue(key, value string, do func(h *held) (alive bool, err error)) (state, bool, error) {
-	if x := c.door.grants.get(c.nameOf(key)); x != nil && x.value == value && x.principal == c.caller.Name() {
+	if x := c.door.grants.live(c.nameOf(key)); x != nil && x.value == value && x.principal == c.caller.Name() {
 		if early := c.door.grants.endsEarly(x); early.IsZero() || time.Now().Before(early) {
 			alive, err := do(&held{state: ours, lease: x.lease, value: value, keys: c.door.grants.count(x)})
 			if err != nil || alive {
 				return ours, alive, err
 			}
-			c.door.grants.drop(x)
+			c.door.grants.end(x)
 		}
 	}
 	h, err := c.look(key)
@@ -108,8 +136,22 @@ func (c *client) withValue(key, value string, do func(h *held) (alive bool, err 
 	return free, false, nil
 }
 
+// deleteWith deletes a key that has a value. The answer is that of withValue.
+func (c *client) deleteWith(key, value string) (state, bool, error) {
+	state, done, err := c.withValue(key, value, c.delete([]string{key}))
+	if err == nil && !done {
+		c.door.grants.arrivedWith(c.nameOf(key), value)
+	}
+	return state, done, err
+}
+
 // acquire takes keys that are all free, as one lease. A ttl of 0 is none. ok is false if they are not free.
 func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok bool, err error) {
+	return c.acquireFor(keys, value, ttl, true)
+}
+
+// acquireFor is acquire, with whether the client asked for it only if the keys are free.
+func (c *client) acquireFor(keys []string, value string, ttl time.Duration, nx bool) (ok bool, err error) {
 	permanent := ttl == 0
 	if permanent {
 		ttl = permanentTTL
@@ -140,7 +182,9 @@ func (c *client) acquire(keys []string, value string, ttl time.Duration) (ok boo
 		return false, err
 	}
 	lease := &eff.Lease
-	x := &grant{lease: lease.ID, principal: c.caller.Name(), value: value, keys: names, owner: c.owner()}
+	x := &grant{
+		lease: lease.ID, principal: c.caller.Name(), value: value, keys: names, owner: c.owner(), conn: c.id, nx: nx,
+	}
 	if lease.TTL < ttl {
 		short := lease.TTL
 		_, err := c.release(&held{lease: x.lease})
@@ -169,7 +213,7 @@ func (c *client) setTime(x *grant, ttl time.Duration, closed bool) {
 		ends, early = now.Add(interlock.MinTTL), ends
 	}
 	door, bearer, namespace := c.door, c.bearer, c.namespace
-	c.door.grants.time(x, ends, early, func() { door.endInTime(x, bearer, namespace) })
+	c.door.grants.time(x, ttl, ends, early, func() { door.endInTime(x, bearer, namespace) })
 }
 
 // release releases a lease. alive is false if it was over.
@@ -263,7 +307,7 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 		}
 		closed := eff.Lease.LockDelay > 0
 		if x == nil { // of an earlier process: now it is known
-			x = &grant{lease: h.lease, principal: c.caller.Name(), value: h.value, owner: noOwner}
+			x = &grant{lease: h.lease, principal: c.caller.Name(), value: h.value, owner: c.owner()}
 			for _, claim := range eff.Lease.Claims {
 				x.keys = append(x.keys, c.nameOf(string(claim.Key)))
 			}
@@ -276,9 +320,6 @@ func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, erro
 	}
 }
 
-// noOwner is the owner of a lease that no client may delete without its value.
-const noOwner = ""
-
 // endEarly ends the lease of a key if its ttl below the server's minimum is over.
 func (c *client) endEarly(key string) error {
 	x := c.door.grants.get(c.nameOf(key))
@@ -290,7 +331,7 @@ func (c *client) endEarly(key string) error {
 	}
 	_, err := c.release(&held{lease: x.lease})
 	if err == nil {
-		c.door.grants.drop(x)
+		c.door.grants.end(x)
 	}
 	return err
 }
@@ -305,6 +346,6 @@ func (s *Server) endInTime(x *grant, bearer, namespace string) {
 		return // the server's minimum ends it
 	}
 	if _, err := caller.Do(s.ctx, &engine.Release{Lease: x.lease}, 0); err == nil || isGone(err) {
-		s.grants.drop(x)
+		s.grants.end(x)
 	}
 }

@@ -91,6 +91,9 @@ func (c *client) introduce(ctx context.Context, owner net.Conn) error {
 		hello = append(hello, "AUTH", user, c.bearer)
 	}
 	commands := [][]string{hello, {"CLIENT", "FORWARDED", c.raw.RemoteAddr().String()}}
+	if c.library != "" {
+		commands = append(commands, []string{"CLIENT", "SETINFO", "LIB-NAME", c.library})
+	}
 	if c.name != "" {
 		commands = append(commands, []string{"CLIENT", "SETNAME", c.name})
 	}

@@ -139,6 +139,22 @@ func (r *rig) http(method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
+// metric returns a figure of the server.
+func (r *rig) metric(name, label string) float64 {
+	r.Helper()
+	_, body := r.http(http.MethodGet, "/metrics", "")
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, name+"{"+label) {
+			v, err := strconv.ParseFloat(strings.TrimSpace(line[strings.Index(line, "}")+1:]), 64)
+			if err != nil {
+				r.Fatal(err)
+			}
+			return v
+		}
+	}
+	return 0
+}
+
 // hold takes a lease over HTTP, and returns the answer.
 func (r *rig) hold(key, agent string) string {
 	r.Helper()

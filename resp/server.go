@@ -56,6 +56,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	conns     map[*client]struct{}
 	noLocks   map[string]bool // with Config.Test
+	told      complaints
 	serving   sync.WaitGroup
 }
 
@@ -67,7 +68,7 @@ func NewServer(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, grants: newGrants(), started: time.Now(), listeners: map[net.Listener]struct{}{},
-		conns: map[*client]struct{}{}, scripts: scripts{known: map[string]script.Form{}}, noLocks: map[string]bool{},
+		conns: map[*client]struct{}{}, scripts: scripts{known: map[string]*script.Program{}}, noLocks: map[string]bool{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

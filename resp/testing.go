@@ -31,8 +31,8 @@ func (c *client) chooseForTest(database string) error {
 func (c *client) flushDB(_ [][]byte) error {
 	if !c.door.cfg.Test {
 		return &usageError{
-			"FLUSHDB would end the leases of others, and is for servers of tests: serve --resp-test; an operator takes single " +
-				"leases back with interlock admin revoke",
+			"FLUSHDB would end the leases of others, and is for servers of tests: interlock serve --resp-test. An operator " +
+				"takes a single lease back with interlock lease revoke KEY",
 		}
 	}
 	for _, x := range c.door.grants.of(c.caller.Namespace()) {

@@ -27,7 +27,7 @@ func purposeOf(value string, permanent bool) (string, error) {
 	if len(p) > interlock.MaxPurposeBytes {
 		return "", &usageError{fmt.Sprintf(
 			"the value is too long: a lock's value has at most %d plain characters, and binary ones count up to four times; "+
-				"documents belong into /v1/commits",
+				"for documents use interlock state",
 			interlock.MaxPurposeBytes-len(permanentMark)-2,
 		)}
 	}

@@ -1,131 +1,84 @@
 package script
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
-const (
-	// maxText is the longest text that is examined, in bytes; known scripts have at most 700.
-	maxText = 4 << 10
-	// separator stands between the tokens of a canonical form, and in no token.
-	separator = "\n"
-)
+// maxText is the longest text that is examined, in bytes.
+const maxText = 4 << 10
 
-// Canonical returns the canonical form of a Lua script: its tokens without comments, semicolons and
-// differences that mean nothing. Quotes are double, letters in strings small, and locals are numbered
-// in the order of their declarations; "$" begins their names, since no name in Lua contains it. ok is
-// false for a text that no known script resembles: too long, or with an escape, a long string or a
-// character that is no token of Lua.
-func Canonical(text string) (form string, ok bool) {
-	tokens, ok := tokenise(text)
-	if !ok {
-		return "", false
-	}
-	return strings.Join(renameLocals(tokens), separator), true
+// token is a word, a number, a sign or a string of a script.
+type token struct {
+	text   string
+	line   int
+	quoted bool // a string; text is what it contains
 }
 
-// tokenise returns the tokens of a script, without comments and semicolons.
-func tokenise(text string) (tokens []string, ok bool) {
+// tokenise returns the tokens of a script, without comments. The last one is empty, with the line of the end.
+func tokenise(text string) (tokens []token, err error) {
 	if len(text) > maxText {
-		return nil, false
+		return nil, refuse(1, "it has more than %d bytes", maxText)
 	}
+	line := 1
 	for len(text) > 0 {
-		c := text[0]
-		n := 1
+		c, n, quoted := text[0], 1, false
 		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';':
+		case c == '\n':
+			line++
+			fallthrough
+		case c == ' ' || c == '\t' || c == '\r':
 			text = text[1:]
 			continue
 		case strings.HasPrefix(text, "--"):
-			if text, ok = skipComment(text[2:]); !ok {
-				return nil, false
+			if n = comment(text[2:]); n < 0 {
+				return nil, refuse(line, "a comment has no end, or a long bracket with a level")
 			}
+			line += strings.Count(text[:n+2], "\n")
+			text = text[n+2:]
 			continue
 		case c == '"' || c == '\'':
-			end := strings.IndexByte(text[1:], c)
-			if end < 0 || strings.ContainsAny(text[1:1+end], "\\\n\r\"") {
-				return nil, false
+			if n = strings.IndexByte(text[1:], c); n < 0 || strings.ContainsAny(text[1:1+n], "\\\n\r") {
+				return nil, refuse(line, "a string has no end, or an escape")
 			}
-			tokens = append(tokens, `"`+lower(text[1:1+end])+`"`)
-			text = text[end+2:]
+			tokens = append(tokens, token{text[1 : 1+n], line, true})
+			text = text[n+2:]
 			continue
 		case isNameByte(c):
 			for n < len(text) && isNameByte(text[n]) {
 				n++
 			}
 		case strings.HasPrefix(text, "[[") || strings.HasPrefix(text, "[="):
-			return nil, false // a long string
-		case len(text) > 1 && isPair(text[:2]):
+			return nil, refuse(line, "it has a string in long brackets")
+		case len(text) > 1 && strings.Contains("== ~= <= >= ..", text[:2]) && text[1] != ' ':
 			n = 2
-		case !strings.ContainsRune("+-*/%^#<>=(){}[],.:", rune(c)):
-			return nil, false
+		case !strings.ContainsRune("+-*/%^#<>=(){}[],.:;", rune(c)):
+			return nil, refuse(line, "%q is no sign of Lua", c)
 		}
-		tokens = append(tokens, text[:n])
+		tokens = append(tokens, token{text[:n], line, quoted})
 		text = text[n:]
 	}
-	return tokens, true
+	return append(tokens, token{line: line}), nil
 }
 
-// skipComment returns what follows a comment, of a line or in long brackets without a level.
-func skipComment(text string) (rest string, ok bool) {
+// comment returns the length of a comment, of a line or in long brackets without a level, behind its dashes; -1 if it
+// has none.
+func comment(text string) int {
 	if strings.HasPrefix(text, "[[") {
-		_, rest, ok = strings.Cut(text, "]]")
-		return rest, ok
+		end := strings.Index(text, "]]")
+		if end < 0 {
+			return -1
+		}
+		return end + 2
 	}
 	if strings.HasPrefix(text, "[=") {
-		return "", false
+		return -1
 	}
-	_, rest, _ = strings.Cut(text, "\n")
-	return rest, true
-}
-
-func isPair(s string) bool {
-	return s == "==" || s == "~=" || s == "<=" || s == ">=" || s == ".."
+	if end := strings.IndexByte(text, '\n'); end >= 0 {
+		return end
+	}
+	return len(text)
 }
 
 func isNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// lower makes the letters of ASCII small. Redis takes its commands in any case.
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}
-
-// renameLocals numbers the names that "local" and "for" declare, from their declaration on. A name after
-// a dot is that of a field.
-func renameLocals(tokens []string) []string {
-	names := map[string]string{}
-	declares := false
-	for i, t := range tokens {
-		if !isNameByte(t[0]) || t[0] <= '9' {
-			declares = declares && t == ","
-			continue
-		}
-		if declares && !isKeyword(t) {
-			if _, known := names[t]; !known {
-				names[t] = "$" + strconv.Itoa(len(names))
-			}
-		}
-		if t == "local" || t == "for" {
-			declares = true
-			continue
-		}
-		if renamed, known := names[t]; known && (i == 0 || tokens[i-1] != ".") {
-			tokens[i] = renamed
-		}
-		if isKeyword(t) {
-			declares = false
-		}
-	}
-	return tokens
 }
 
 func isKeyword(t string) bool {

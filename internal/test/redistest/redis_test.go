@@ -72,7 +72,7 @@ func ask(t *testing.T, c *bufio.ReadWriter, words []string) string {
 	fmt.Fprintf(c, "*%d\r\n", len(words))
 	for _, word := range words {
 		if name, is := strings.CutPrefix(word, "@"); is {
-			text, err := os.ReadFile(filepath.Join("../../../resp/script/testdata/shipped", name+".lua"))
+			text, err := os.ReadFile(filepath.Join("../../../resp/script/testdata/kinds", name+".lua"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestSnippets: the code that articles about locks for agents print does what it promises, and the one that
-// deletes a constant value no longer deletes the next holder's lock.
+// TestSnippets: the code that articles about locks for agents print does what it promises, also behind a pool of
+// connections, and the one that deletes a constant value no longer deletes the next holder's lock.
 func TestSnippets(t *testing.T) {
 	program := python(t)
 	for file, want := range map[string]string{
-		"constant_value.py": "held None 0 True\n" +
+		"constant_value.py": "held None key agent_lock:user_7 is held True\n" +
 			"refused Entity 7 is currently locked by another Agent. Aborting run.\nfree 0\nthe next holder's LOCKED 1\n",
+		"pool.py":          "100 100 True\nTrue\nTrue\nit is not clear whose key agent_lock:late is\nNone\n",
 		"compare_value.py": "True False\n0 1\nTrue 1\n",
 	} {
 		t.Run(file, func(t *testing.T) {

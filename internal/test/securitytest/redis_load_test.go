@@ -91,7 +91,7 @@ func redisNames(t *testing.T, s *site) {
 			{"EXISTS", key},
 			{"INTERLOCK.WHY", key},
 			{"INTERLOCK.FENCE", key, "x"},
-			{"EVAL", scripts(t)["seed-001"], "1", key, "x"},
+			{"EVAL", scripts(t)["release"], "1", key, "x"},
 		} {
 			got := one(words...)
 			harmless(t, fmt.Sprintf("%s of %q", words[0], key), got)

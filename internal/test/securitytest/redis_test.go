@@ -239,7 +239,7 @@ func redisRights(t *testing.T, s *site) {
 			{"PTTL", key},
 			{"INTERLOCK.FENCE", key, "x"},
 			{"INTERLOCK.WHY", key},
-			{"EVAL", text["aioredlock-get-lock-ttl"], "1", key, "x"},
+			{"EVAL", text["left-or-error"], "1", key, "x"},
 		}
 	}
 	takes := func(key string) [][]string {
@@ -247,11 +247,11 @@ func redisRights(t *testing.T, s *site) {
 			{"SET", key + "1", "x", "NX", "PX", "5000"},
 			{"SET", key + "2", "x"},
 			{"SETNX", key + "3", "x"},
-			{"EVAL", text["redlock-4-lock"], "1", key + "4", "x", "5000"},
-			{"EVAL", text["redlock-5-acquire"], "1", key + "5", "x", "5000"},
-			{"EVAL", text["redislock-obtain"], "1", key + "6", "x", "1", "5000"},
-			{"EVAL", text["redsync-touchwithsetnx"], "1", key + "7", "x", "5000"},
-			{"EVAL", text["aioredlock-set-lock"], "1", key + "8", "x", "5000"},
+			{"EVAL", text["take-all"], "1", key + "4", "x", "5000"},
+			{"EVAL", text["take-all"], "1", key + "5", "x", "5000"},
+			{"EVAL", text["obtain"], "1", key + "6", "x", "1", "5000"},
+			{"EVAL", text["take-or-renew"], "1", key + "7", "x", "5000"},
+			{"EVAL", text["take-or-error"], "1", key + "8", "x", "5000"},
 		}
 	}
 	for _, c := range s.callers(t) {
@@ -286,8 +286,8 @@ func redisRights(t *testing.T, s *site) {
 	for _, words := range [][]string{
 		{"DEL", "rights:9"},
 		{"EXPIRE", "rights:9", "1"},
-		{"EVAL", text["seed-001"], "1", "rights:9", "x"},
-		{"EVAL", text["redis-py-reacquire"], "1", "rights:9", "x", "1000"},
+		{"EVAL", text["release"], "1", "rights:9", "x"},
+		{"EVAL", text["renew-early"], "1", "rights:9", "x", "1000"},
 	} {
 		w.want("-NOPERM forbidden: ", words...)
 	}

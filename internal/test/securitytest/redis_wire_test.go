@@ -141,7 +141,7 @@ func (w *wire) ends(what, bytes string) {
 // scripts are the texts of all libraries that the port knows.
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(root + "/resp/script/testdata/shipped/*.lua")
+	files, err := filepath.Glob(root + "/resp/script/testdata/kinds/*.lua")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
