@@ -28,7 +28,7 @@ func all(b *node, v int) *Program {
 			for name := range counters {
 				f.locals = append(f.locals, variable{name, integer(0)})
 				if name == counter {
-					f.find(name).value = value{kind: isCount}
+					f.find(name).value = value{kind: isCount, s: name}
 				}
 			}
 			f.statement(n)
@@ -40,13 +40,13 @@ func all(b *node, v int) *Program {
 	if end == nil {
 		panic(refuse(b.line, "a script about all keys returns nothing"))
 	}
-	switch end.result.kind {
-	case isKeyCount:
+	switch end.result {
+	case value{kind: isKeyCount}:
 		if a.Op == Delete {
 			end.fail("it returns the number of all keys, whether they had the value or not")
 		}
 		a.Count = true
-	case isCount:
+	case value{kind: isCount, s: counter}:
 		a.Count = true
 	default:
 		if a.N = end.outcome().N; end.outcome().Answer != Int {
@@ -64,16 +64,16 @@ func all(b *node, v int) *Program {
 
 // turn follows one turn of a loop.
 func (p *Program) turn(n *node, s state, counters map[string]bool) *follower {
-	f := &follower{state: s, value: p.Value, looped: true, line: n.line, args: p.Args}
+	f := &follower{state: s, value: p.Value, looped: true, line: n.line, args: p.Args, counters: len(counters)}
 	for name := range counters {
-		f.locals = append(f.locals, variable{name, value{kind: isCount}})
+		f.locals = append(f.locals, variable{name, value{kind: isCount, s: name}})
 	}
 	f.locals = append(f.locals, variable{n.names[0], value{kind: isTurn}})
 	if len(n.names) > 1 {
 		f.locals = append(f.locals, variable{n.names[1], value{kind: isKey}})
 	}
 	f.follow(n.kids[0])
-	if f.ifArg > 0 || f.prefix > 0 {
+	if f.ifArg > 0 || f.prefix > 0 || f.number > 0 {
 		f.fail("it compares what no lock's script compares")
 	}
 	p.Args = f.args
@@ -149,10 +149,10 @@ func (p *Program) writes(need []state, turns map[state]*follower, counters map[s
 
 // counted returns the local that one turn has counted up by one, or "".
 func (f *follower) counted() (name string) {
-	for _, b := range f.locals {
+	for _, b := range f.locals[:f.counters] {
 		switch {
-		case b.value.kind != isCount || b.value.n == 0:
-		case b.value.n == 1 && name == "":
+		case b.value == value{kind: isCount, s: b.name}:
+		case b.value == value{kind: isCount, s: b.name, n: 1} && name == "":
 			name = b.name
 		default:
 			f.fail("it counts otherwise than by one")

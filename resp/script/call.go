@@ -14,6 +14,9 @@ func (f *follower) call(n *node) value {
 	f.line = n.line
 	switch {
 	case (n.text == "redis.call" || n.text == "redis.pcall") && len(args) > 1 && args[0].kind == isText:
+		if strings.EqualFold(args[0].s, "publish") && len(args) == 3 && said(args[1]) && said(args[2]) {
+			return value{kind: isUnknown} // it has no receivers here
+		}
 		if args[1].kind != isKey {
 			f.fail("%s is about something else than its key", args[0].s)
 		}
@@ -30,10 +33,16 @@ func (f *follower) call(n *node) value {
 		return args[0]
 	case n.text == "string.sub" && len(args) == 3 && args[0] == (value{kind: isArg, n: f.value}) &&
 		args[1] == integer(1) && args[2].kind == isArgNumber && args[2].less == 0:
+		f.calculate(args[2].n)
 		return value{kind: isBeginning, n: args[2].n}
 	}
 	f.fail("it calls %s in a way that no lock's script does", n.text)
 	return value{}
+}
+
+// said reports whether a value is a text or a number.
+func said(v value) bool {
+	return v.kind == isText || v.kind == isInt || v.kind == isArg || v.kind == isKey || v.kind == isValue
 }
 
 // command is what a command about the key does and answers.

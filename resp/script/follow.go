@@ -37,7 +37,7 @@ const (
 	isKeys           // KEYS
 	isKeyCount       // #KEYS
 	isTurn           // the index of a loop
-	isCount          // n more than a local had before this turn of a loop
+	isCount          // n more than the local s had before this turn of a loop
 	isPart           // the first ARGV[n] bytes of the key's value
 	isBeginning      // the first ARGV[n] bytes of the value that is asked for
 	isUnknown        // what differs within a case
@@ -61,7 +61,13 @@ func truth(b bool) value {
 	return value{kind: isFalse}
 }
 
-func (v value) truthy() bool { return v.kind != isNil && v.kind != isFalse }
+// truthy reports whether a value counts as true.
+func (f *follower) truthy(v value) bool {
+	if v.kind == isArgNumber {
+		f.fail("it depends on whether an argument is a number")
+	}
+	return v.kind != isNil && v.kind != isFalse
+}
 
 // variable is a local.
 type variable struct {
@@ -71,16 +77,18 @@ type variable struct {
 
 // follower follows a script through one case. It panics with a *Refusal.
 type follower struct {
-	state  state
-	value  int // which argument the value is
-	locals []variable
-	looped bool // it is in a loop, about the key of the turn
+	state    state
+	value    int // which argument the value is
+	locals   []variable
+	looped   bool // it is in a loop, about the key of the turn
+	counters int  // how many of the locals count turns
 
 	args     int    // that the script uses
 	compared bool   // the key was looked at
 	ifArg    int    // an argument that is compared with a text
 	ifText   string //
 	assume   bool   // that it is the text
+	number   int    // the argument that is calculated with
 	prefix   int    // the argument with the length of the beginning that is compared
 
 	wrote    write
@@ -121,7 +129,7 @@ func (f *follower) statement(n *node) {
 		for i := 0; i < len(n.kids); i += 2 {
 			if i == len(n.kids)-1 {
 				f.follow(n.kids[i])
-			} else if f.eval(n.kids[i]).truthy() {
+			} else if f.truthy(f.eval(n.kids[i])) {
 				f.follow(n.kids[i+1])
 				break
 			}
@@ -209,7 +217,7 @@ func (f *follower) prefixed(op string, v value) value {
 	switch {
 	case v.kind == isUnknown:
 	case op == "not":
-		return truth(!v.truthy())
+		return truth(!f.truthy(v))
 	case op == "-" && v.kind == isInt:
 		return integer(-v.n)
 	case op == "#" && v.kind == isKeys:
@@ -225,7 +233,7 @@ func (f *follower) infixed(n *node) value {
 		if left.kind == isUnknown {
 			f.fail("it depends on what differs within a case")
 		}
-		if left.truthy() == (n.text == "or") {
+		if f.truthy(left) == (n.text == "or") {
 			return left
 		}
 		return f.eval(n.kids[1])
@@ -244,6 +252,7 @@ func (f *follower) infixed(n *node) value {
 		case left.kind == isInt && right.kind == isInt:
 			return integer(left.n - right.n)
 		case left.kind == isArgNumber && right.kind == isInt:
+			f.calculate(left.n)
 			left.less += right.n
 			return left
 		}
@@ -262,7 +271,7 @@ func (f *follower) same(a, b value) bool {
 	text := func(v value) bool { return v.kind == isText || v.kind == isArg || v.kind == isValue }
 	simple := func(v value) bool { return v.kind <= isInt }
 	switch {
-	case a.kind == isUnknown || b.kind == isUnknown:
+	case a.kind == isUnknown || b.kind == isUnknown, a.kind == isNil && b.kind == isArgNumber:
 	case simple(a) && simple(b), a.kind == isText && b.kind == isText:
 		return a == b
 	case simple(a) && (text(b) || b.kind == isStatus || b.kind == isError), a.kind <= isTrue:
@@ -295,9 +304,18 @@ func (f *follower) same(a, b value) bool {
 // order compares two numbers.
 func (f *follower) order(a value, op string, b value) bool {
 	if a.kind == isTTL && b == integer(0) || b.kind == isTTL && a == integer(0) {
-		// A ttl is above 0 in its case.
-		one := map[bool]value{true: integer(1), false: integer(0)}
-		a, b = one[a.kind == isTTL], one[b.kind == isTTL]
+		// A ttl is above 0 in its case; in seconds it may be rounded to 0.
+		number := func(v value, n int) value {
+			if v.kind == isTTL {
+				return integer(n)
+			}
+			return v
+		}
+		above := f.order(number(a, 1), op, number(b, 1))
+		if max(a.unit, b.unit) == time.Second && above != f.order(number(a, 0), op, number(b, 0)) {
+			f.fail("it depends on whether a ttl is rounded to 0 seconds")
+		}
+		return above
 	}
 	if a.kind != isInt || b.kind != isInt {
 		f.fail("it compares what no lock's script compares")
@@ -313,6 +331,14 @@ func (f *follower) order(a value, op string, b value) bool {
 	return a.n >= b.n
 }
 
+// calculate takes note that an argument must be a number.
+func (f *follower) calculate(arg int) {
+	if f.number != 0 && f.number != arg {
+		f.fail("it calculates with several arguments")
+	}
+	f.number = arg
+}
+
 // sum is a + b.
 func (f *follower) sum(a, b value) value {
 	if a.kind > b.kind {
@@ -322,8 +348,9 @@ func (f *follower) sum(a, b value) value {
 	case a.kind == isInt && b.kind == isInt:
 		return integer(a.n + b.n)
 	case a.kind == isInt && b.kind == isCount:
-		return value{kind: isCount, n: a.n + b.n}
+		return value{kind: isCount, n: a.n + b.n, s: b.s}
 	case (a.kind == isArg || a.kind == isArgNumber && a.less == 0) && b.kind == isTTL && b.unit == time.Millisecond:
+		f.calculate(a.n)
 		return value{kind: isSum, n: a.n}
 	}
 	f.fail("it adds what no lock's script adds")

@@ -60,6 +60,7 @@ type Cases struct{ Free, Other, Akin, Equal, Lasting Case }
 type Program struct {
 	Value  int // which argument, from 1, the key must have as its value
 	Args   int // how many arguments it uses
+	Number int // the argument that is calculated with, and so must be a number; 0: none
 	Prefix int // the argument with the length of the beginning that Akin has in common; 0: Akin is as Other
 	IfArg  int // the argument that, if it is IfText, has Then count in place of Cases; 0: none
 	IfText string
@@ -133,9 +134,10 @@ func (p *Program) follow(b *node, assume bool) *Cases {
 	for s := range states {
 		f := &follower{
 			state: s, value: p.Value, assume: assume, ifArg: p.IfArg, ifText: p.IfText, prefix: p.Prefix, args: p.Args,
+			number: p.Number,
 		}
 		f.follow(b)
-		p.IfArg, p.IfText, p.Prefix, p.Args = f.ifArg, f.ifText, f.prefix, f.args
+		p.IfArg, p.IfText, p.Prefix, p.Args, p.Number = f.ifArg, f.ifText, f.prefix, f.args, f.number
 		compared = compared || f.compared
 		cases[s] = f.outcome()
 		switch c := &cases[s]; {
@@ -178,6 +180,9 @@ func (f *follower) outcome() Case {
 	case isStatus:
 		c.Answer, c.S = Status, v.s
 	case isError:
+		if v.s == "" || v.s[0] == '-' || v.s[0] == ' ' {
+			f.fail("it returns an error that has no first word")
+		}
 		if c.Answer, c.S = Error, v.s; !strings.Contains(v.s, " ") {
 			c.S = "ERR " + v.s
 		}

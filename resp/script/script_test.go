@@ -67,7 +67,8 @@ func TestKinds(t *testing.T) {
 	px3 := does(ok, script.Set, script.Amount{Arg: 3, Unit: time.Millisecond})
 	kinds := map[string]script.Program{
 		"release": release, "release-plain": release, "release-early": release,
-		"release-true": {Value: 1, Args: 1, Cases: cases(nothing, nothing, deleted, deleted)},
+		"release-true":    {Value: 1, Args: 1, Cases: cases(nothing, nothing, deleted, deleted)},
+		"release-publish": {Value: 1, Args: 2, Cases: cases(nothing, nothing, deleted, deleted)},
 		"release-or-gone": {
 			Value: 1, Args: 1, Cases: cases(script.Case{Answer: script.Int, N: -1}, no, deleted, deleted),
 		},
@@ -78,7 +79,7 @@ func TestKinds(t *testing.T) {
 			Cases: cases(nothing, nothing, does(yes, script.Expire, seconds), does(yes, script.Expire, seconds)),
 		},
 		"extend": {
-			Value: 1, Args: 3, IfArg: 3, IfText: "0", Cases: cases(no, no, renewed, no),
+			Value: 1, Args: 3, Number: 2, IfArg: 3, IfText: "0", Cases: cases(no, no, renewed, no),
 			Then: cases(no, no, does(yes, script.Expire, more), no),
 		},
 		"left":         {Value: 1, Args: 1, Cases: cases(missing, missing, left, script.Case{Answer: script.Int, N: -1})},
@@ -97,7 +98,7 @@ func TestKinds(t *testing.T) {
 		"take-true":     {Value: 1, Args: 2, Cases: cases(does(yes, script.Set, px2), nothing, renewed, renewed)},
 		"take-or-error": {Value: 1, Args: 2, Cases: cases(set, bad, set, set)},
 		"obtain": {
-			Value: 1, Args: 3, Prefix: 2,
+			Value: 1, Args: 3, Number: 2, Prefix: 2,
 			Cases: script.Cases{Free: px3, Akin: px3, Equal: px3, Lasting: px3},
 		},
 		"take-all":    {Value: 1, Args: 2, All: &script.All{Op: script.Set, TTL: px2, Fail: no, Count: true}},
@@ -137,6 +138,12 @@ func TestSpellings(t *testing.T) {
 	if least := *spellings / 3; refused < least || others == 0 {
 		t.Errorf("of %d changed scripts %d are refused, and %d do something else", *spellings, refused, others)
 	}
+}
+
+// deleteAll is a script that deletes all keys with the value.
+func deleteAll(counts, returns string) string {
+	return "local n = 0 local m = 0 for i, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then " +
+		"redis.call('del', k) " + counts + " end end return " + returns
 }
 
 // TestRefused: what does anything but a lock's work is refused, with its line and the reason.
@@ -179,6 +186,29 @@ func TestRefused(t *testing.T) {
 		{"local n = 0 for i, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then n = n + 1 end end return n", ""},
 		{"for i, k in ipairs(KEYS) do if redis.call('exists', k) == 1 then return 0 end end return #KEYS", ""},
 		{"local held = redis.call('get', KEYS[1]) if held == nil then redis.call('set', KEYS[1], ARGV[1]) return 1 end", ""},
+		{
+			strings.Replace(release, "then", "then if not tonumber(ARGV[2]) then return 0 end", 1),
+			"line 1: it depends on whether an argument is a number",
+		},
+		{
+			strings.Replace(release, "then", "then if tonumber(ARGV[2]) == nil then return 0 end", 1),
+			"line 1: it compares what no lock's script compares",
+		},
+		{
+			strings.Replace(release, "then", "then if redis.call('ttl', KEYS[1]) > 0 then return 0 end", 1),
+			"line 1: it depends on whether a ttl is rounded to 0 seconds",
+		},
+		{
+			strings.Replace(release, "then", "then -- mine\rredis.call('incr', KEYS[1])", 1),
+			"line 1: it calls incr, which no lock's script calls so",
+		},
+		{
+			strings.Replace(release, "return 0", "return redis.error_reply('-GONE')", 1),
+			"line 4: it returns an error that has no first word",
+		},
+		{deleteAll("n = n + 1", "n + 1"), "line 1: it returns what no lock's script returns"},
+		{deleteAll("m = n + 1", "m"), "line 1: it counts otherwise than by one"},
+		{deleteAll("n = n + 1 m = 1", "m"), "line 1: it counts otherwise than by one"},
 	} {
 		source, want := c[0], c[1]
 		p, err := script.Recognise(source)

@@ -59,7 +59,7 @@ func tokenise(text string) (tokens []token, err error) {
 }
 
 // comment returns the length of a comment, of a line or in long brackets without a level, behind its dashes; -1 if it
-// has none.
+// has none. Lua ends a line at a carriage return, too.
 func comment(text string) int {
 	if strings.HasPrefix(text, "[[") {
 		end := strings.Index(text, "]]")
@@ -71,7 +71,7 @@ func comment(text string) int {
 	if strings.HasPrefix(text, "[=") {
 		return -1
 	}
-	if end := strings.IndexByte(text, '\n'); end >= 0 {
+	if end := strings.IndexAny(text, "\r\n"); end >= 0 {
 		return end
 	}
 	return len(text)

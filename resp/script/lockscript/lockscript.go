@@ -140,7 +140,10 @@ func Write(random *rand.Rand) (text string, want script.Program) {
 	return w.spaced(b.String()), want
 }
 
-var piece = regexp.MustCompile(`'[^']*'|"[^"]*"|\w+|==|~=|\S`)
+var piece = regexp.MustCompile(`--[^\n]*\n|'[^']*'|"[^"]*"|\w+|[=~<>]=|\S`)
+
+// Spell writes a script with other blanks and comments.
+func Spell(random *rand.Rand, text string) string { return (&writer{Rand: random}).spaced(text) }
 
 // spaced spells the blanks of a script, with comments and semicolons.
 func (w *writer) spaced(text string) string {
