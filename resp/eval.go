@@ -119,6 +119,11 @@ func (c *client) call(p *script.Program, args [][]byte) error {
 		)}
 	}
 	value := string(argv[p.Value-1])
+	if p.Number > 0 {
+		if _, err := strconv.ParseInt(string(argv[p.Number-1]), 10, 64); err != nil {
+			return errNotInteger
+		}
+	}
 	switch {
 	case c.isNoLock(keys):
 		if p.All == nil || p.All.Op != script.Set {
@@ -143,7 +148,7 @@ func (c *client) answer(answers *script.Case, left time.Duration) error {
 	case script.Error:
 		c.w.fail(invisible.Line(answers.S))
 	case script.TTL:
-		h := held{state: ours, left: max(left, answers.Unit)}
+		h := held{state: ours, left: max(left, time.Millisecond)}
 		c.w.int(h.leftIn(answers.Unit))
 	default:
 		c.w.null()
@@ -250,7 +255,7 @@ func (c *client) write(now *script.Case, key, value string, argv [][]byte, h *he
 		if now.TTL.More {
 			ttl += h.left
 		}
-		return c.expire(key, ttl)(h)
+		return c.expire([]string{key}, ttl)(h)
 	}
 	ttl, err := setAmount(now.TTL, argv)
 	if err != nil {
@@ -319,7 +324,7 @@ func (c *client) extendAll(keys []string, value string, ttl time.Duration) (aliv
 	}
 	alive = len(slices.Concat(of...)) == len(keys)
 	for i := 0; alive && i < len(leases); i++ {
-		if alive, err = c.expire(of[i][0], ttl)(&leases[i]); err != nil {
+		if alive, err = c.expire(of[i], ttl)(&leases[i]); err != nil {
 			return false, err
 		}
 	}

@@ -301,6 +301,13 @@ func (g *grants) beginEnd(x *grant) bool {
 	return true
 }
 
+// left returns the rest of the ttl of a grant.
+func (g *grants) left(x *grant) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Until(x.ends)
+}
+
 // endsEarly returns when the door ends a grant; zero if it does not.
 func (g *grants) endsEarly(x *grant) time.Time {
 	g.mu.Lock()

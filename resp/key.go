@@ -165,7 +165,7 @@ func (c *client) put(key, value string, ttl time.Duration, before *held) (done b
 		if ttl == 0 {
 			longest = permanentTTL
 		}
-		if alive, err := c.expire(key, longest)(before); err != nil || alive {
+		if alive, err := c.expire([]string{key}, longest)(before); err != nil || alive {
 			return alive, err
 		}
 	default:
@@ -385,7 +385,7 @@ func (c *client) setTTL(
 	switch {
 	case h.state == free || h.claim == lost:
 	case h.state == ours && h.claim == mine:
-		if alive, err = c.expire(key, ttl)(&h); err != nil {
+		if alive, err = c.expire([]string{key}, ttl)(&h); err != nil {
 			return err
 		}
 	case h.claim == unclear:

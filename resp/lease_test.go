@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -221,6 +223,29 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestRefusedScript: the caller, the log and the metric name a script that is refused, the log once.
+func TestRefusedScript(t *testing.T) {
+	var log bytes.Buffer
+	const reason = "line 2: it calls incr, which no lock's script calls so"
+	inBubble(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, func(r *rig) {
+		r.wants("a", "SET k one NX EX 30", "+OK")
+		const script = "\nif redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('incr', KEYS[1]) end"
+		for range 3 {
+			got := r.do("a", "EVAL", script, "1", "k", "one")
+			if !strings.HasPrefix(got, "-ERR interlock runs no Lua") || !strings.Contains(got, reason) {
+				t.Error(got)
+			}
+		}
+		r.wants("a", "GET k", "$one")
+		if counted := r.metric("interlock_resp_refused_total", `reason="script"`); counted != 3 {
+			t.Errorf("the metric counts %v", counted)
+		}
+	})
+	if strings.Count(log.String(), reason) != 1 || !strings.Contains(log.String(), "client=redis:pipe") {
+		t.Errorf("the log has %s", log.String())
+	}
+}
+
 // TestConditional: SET IFEQ, DELEX and DELIFEQ are those of Redis 8.4 and Valkey 9.
 func TestConditional(t *testing.T) {
 	inBubble(t, Config{}, func(r *rig) {
@@ -341,6 +366,8 @@ func TestRestart(t *testing.T) {
 		binary := "\x00\xff\"\n one"
 		r.do("a", "SET", "k", binary, "NX", "PX", "30000")
 		r.wants("a", "SET permanent one", "+OK")
+		r.wants("a", "SETNX timed one", ":1")
+		r.wants("a", "EXPIRE timed 30", ":1")
 		r.wants("a", "SET short one NX PX 100", "+OK")
 		if got := r.do("a", "EVAL", kindText(t, "take-all"), "2", "m", "n", "one", "30000"); got != ":2" {
 			t.Error(got)
@@ -350,6 +377,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("GET k: %q", got)
 		}
 		r.wants("b", "TTL permanent", ":-1")
+		r.wants("b", "TTL timed", ":3*")
 		r.wants("c", "CLIENT SETNAME c", "+OK")
 		r.wants("c", "DEL permanent", "-ERR key permanent is held by redis:pipe, *")
 		r.wants("b", "DEL permanent", ":1")

@@ -89,7 +89,8 @@ func (c *client) look(key string) (h held, err error) {
 		if lease.Session != "" || !marked || principal != c.caller.Name() {
 			return h, nil
 		}
-		h.state, h.value, h.permanent = ours, value, permanent
+		h.state, h.value = ours, value
+		h.permanent = permanent && lease.TTL == permanentTTL // else EXPIRE has given it a ttl
 		x := c.door.grants.byLease(name, lease.ID)
 		switch isMine := me == anyOwner || x == nil && lease.Agent == c.agent() || x != nil && x.owner == me; {
 		case isMine && late:
@@ -282,13 +283,22 @@ func (c *client) deleteSome(id interlock.LeaseID, keys []string) (alive bool, er
 	return err == nil, err
 }
 
-// expire sets the ttl of the lease of a key. One that is not above zero ends it.
-func (c *client) expire(key string, ttl time.Duration) func(h *held) (bool, error) {
+// expire sets the ttl of the lease of keys. One that is not above zero ends it.
+func (c *client) expire(keys []string, ttl time.Duration) func(h *held) (bool, error) {
 	return func(h *held) (alive bool, err error) {
 		if ttl <= 0 {
-			return c.delete([]string{key})(h)
+			return c.delete(keys)(h)
 		}
-		x := c.door.grants.byLease(c.nameOf(key), h.lease)
+		x, left := c.door.grants.byLease(c.nameOf(keys[0]), h.lease), h.left
+		if x != nil {
+			left = c.door.grants.left(x)
+		}
+		if h.keys > len(keys) && ttl < left {
+			return false, &usageError{fmt.Sprintf(
+				"key %s is one of %d that were taken together, and have one ttl: to set a shorter one would end the locks of "+
+					"the others early. Set it for all, or delete the key", keys[0], h.keys,
+			)}
+		}
 		if x != nil {
 			if !c.door.grants.beginRenewal(x) {
 				return false, nil

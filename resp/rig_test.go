@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -57,6 +58,9 @@ func (r *rig) start() {
 	}
 	if err != nil {
 		r.Fatal(err)
+	}
+	if r.config.Log == nil {
+		r.config.Log = slog.New(slog.DiscardHandler)
 	}
 	r.config.API = func() *server.Server { return r.api }
 	r.door, r.conns = NewServer(r.config), map[string]*peer{}

@@ -138,6 +138,30 @@ func TestDeleteKeysOfOneLease(t *testing.T) {
 	})
 }
 
+// TestTTLOfOneLease: keys of one lease have one ttl. A shorter one for some of them is refused, since it would end the
+// others early.
+func TestTTLOfOneLease(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		renewAll := kindText(t, "renew-all")
+		r.do("a", "EVAL", kindText(t, "take-all"), "3", "l", "m", "n", "one", "30000")
+		r.wants("a", "EXPIRE l 20", "-ERR key l is one of 3 that were taken together, *")
+		for _, keys := range [][]string{{"1", "l"}, {"2", "l", "m"}} {
+			got := r.do("a", append(append([]string{"EVAL", renewAll}, keys...), "one", "20000")...)
+			if !matches(got, "-ERR key l is one of 3 *") {
+				t.Error(got)
+			}
+		}
+		r.wants("a", "EXPIRE l 40", ":1")
+		if got := r.do("a", "EVAL", renewAll, "3", "l", "m", "n", "one", "20000"); got != ":3" {
+			t.Error(got)
+		}
+		r.wants("a", "DEL m", ":1")
+		r.wants("a", "DEL l", ":1")
+		r.wants("a", "EXPIRE n 10", ":1")
+		r.wants("a", "TTL n", ":10")
+	})
+}
+
 // TestTogetherBroken: an internal error in one of them ends the connection behind the answers before it.
 func TestTogetherBroken(t *testing.T) {
 	inBubble(t, Config{Log: slog.New(slog.DiscardHandler)}, func(r *rig) {
