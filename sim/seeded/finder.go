@@ -54,6 +54,9 @@ var finders = []finder{
 	},
 	{name: "rights", folder: "internal/test/securitytest", args: suite("-test.run=^TestRoles$")},
 	{name: "proto", folder: "proto", args: suite()},
+	{name: "lua", folder: "resp/script", args: suite()},
+	{name: "redis-port", folder: "resp", args: suite("-test.skip=^TestProgramsAtRedis$")},
+	{name: "redis-programs", folder: "resp", args: suite("-test.run=^TestProgramsAtRedis$")}, // beside a real Redis
 	{name: "placement", folder: "placement", args: suite()},
 	{name: "cluster", folder: "cluster", args: suite()},
 	{name: "train", folder: "merge/train", args: suite()},
