@@ -43,12 +43,6 @@ func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 		by.phase != waiting {
 		return fmt.Errorf("%v is asked by %v", lease, by)
 	}
-	if by.member != nil {
-		if lease.member == nil || lease.claims[0].Key != by.claims[0].Key {
-			return fmt.Errorf("%v does not have the part for which %v waits", lease, by)
-		}
-		return nil
-	}
 	if c, ok := cmd.(*engine.RequestYield); ok {
 		switch {
 		case !m.mayBeYielded(c, lease) || !m.isBehind(by, lease):
@@ -59,6 +53,12 @@ func (m *model) permitAsking(cmd engine.Command, ev *record.Event) error {
 			return fmt.Errorf("%v has asked %v before", by, lease)
 		case ev.Priority != by.ask.Priority || ev.Purpose != by.ask.Purpose || ev.Note != c.Reason || ev.Actor != c.Actor:
 			return fmt.Errorf("it does not say who asks: %+v", ev)
+		}
+		return nil
+	}
+	if by.member != nil {
+		if lease.member == nil || lease.claims[0].Key != by.claims[0].Key {
+			return fmt.Errorf("%v does not have the part for which %v waits", lease, by)
 		}
 		return nil
 	}
