@@ -85,7 +85,8 @@ func ParseMode(s string) (m Mode, ok bool) {
 }
 
 // Claim is one key with a mode. A request is a set of claims; it is granted as a whole or not
-// at all. The zero Mode means Exclusive.
+// at all. The zero Mode means one permit where the key's pattern has a capacity or a rate, so that
+// both bind every caller, and Exclusive elsewhere.
 type Claim struct {
 	Key   Key
 	Mode  Mode

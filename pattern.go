@@ -31,10 +31,11 @@ type Pattern struct {
 	// Capacity is how many permits each key has; 0: none. Making it smaller takes nothing from
 	// the holders.
 	Capacity uint32
-	// Rate tokens come back every Per, up to Burst (0: Rate). A grant consumes them. Rate 0:
-	// none.
+	// Rate tokens come back every Per, evenly, up to Burst (0: 1). A grant consumes them: one for
+	// each permit, and one for a lock on the whole key. In no Per are more than Rate+Burst-1 of
+	// them consumed. Rate 0: none.
 	Rate  uint32
-	Per   time.Duration // 0: a second
+	Per   time.Duration // required with Rate
 	Burst uint32
 	// Groups share the capacity out among claimant groups. A group that is not
 	// listed has no minimum and no maximum.

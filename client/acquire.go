@@ -234,15 +234,5 @@ func claimsOf(req *Request) []interlock.Claim {
 	for _, key := range req.Keys {
 		claims = append(claims, interlock.Claim{Key: key, Mode: req.Mode})
 	}
-	return explicit(append(claims, req.Claims...))
-}
-
-// explicit names the mode of claims that leave it out.
-func explicit(claims []interlock.Claim) []interlock.Claim {
-	for i := range claims {
-		if claims[i].Mode == 0 {
-			claims[i].Mode = interlock.Exclusive
-		}
-	}
-	return claims
+	return append(claims, req.Claims...)
 }

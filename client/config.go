@@ -62,7 +62,7 @@ type Dialer func(ctx context.Context, hello proto.Hello) (proto.ClientLink, erro
 
 // Request is the request of Acquire. One of Keys, Claims and Prefix is required.
 type Request struct {
-	// Keys are claimed in Mode (zero: exclusive), all or nothing.
+	// Keys are claimed in Mode (zero: see [interlock.Claim]), all or nothing.
 	Keys []interlock.Key
 	Mode interlock.Mode
 	// Claims are claimed as they are, together with Keys. Those of permits, barriers

@@ -35,7 +35,7 @@ func (l *Lease) Convert(ctx context.Context, to Conversion) error {
 	return l.change(ctx, to.OnQueued, func() *call {
 		k := l.g.c.newCall(proto.OpConvert)
 		k.op.ID, k.op.OnConflict, k.op.MaxWait = l.g.id, to.OnConflict, to.MaxWait
-		k.op.Claims = explicit(slices.Clone(to.Claims))
+		k.op.Claims = slices.Clone(to.Claims)
 		return k
 	})
 }

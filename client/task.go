@@ -249,7 +249,7 @@ func (c *Client) AnswerLease(
 func (t *TaskSpec) wire() (interlock.TaskSpec, error) {
 	payload, err := encode(t.Payload)
 	return interlock.TaskSpec{
-		Queue: t.Queue, Kind: t.Kind, Claims: explicit(slices.Clone(t.Claims)), Payload: payload, Purpose: t.Purpose,
+		Queue: t.Queue, Kind: t.Kind, Claims: slices.Clone(t.Claims), Payload: payload, Purpose: t.Purpose,
 		Group: t.Group, Trace: t.Trace,
 		Priority: clampPriority(t.Priority), Delay: t.Delay, Deadline: t.Deadline, MaxAttempts: t.MaxAttempts,
 		Backoff: t.Backoff, MaxBackoff: t.MaxBackoff,

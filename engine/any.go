@@ -20,7 +20,7 @@ func (c *Acquire) expand(e *Engine) (interlock.Code, *message.Text) {
 		return code, problem
 	}
 	for _, key := range e.PendingWork.NS.MembersWith(c.Prefix) {
-		c.Claims = append(c.Claims, interlock.Claim{Key: key, Mode: interlock.Exclusive})
+		c.Claims = append(c.Claims, interlock.Claim{Key: key})
 	}
 	if len(c.Claims) == 0 {
 		return interlock.CodeUnmatchedKey, message.New(

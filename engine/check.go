@@ -99,8 +99,8 @@ func checkSize(c *Acquire) (interlock.Code, *message.Text) {
 	return "", nil
 }
 
-// checkForm normalises claims and returns a code and a description of the first error in their
-// form, or "".
+// checkForm returns a code and a description of the first error in the form of claims, or "". A claim
+// without a mode has it from its key's pattern later: see store.Policy.Complete.
 func checkForm(claims []interlock.Claim) (interlock.Code, *message.Text) {
 	for i := range claims {
 		claim := &claims[i]
@@ -108,9 +108,6 @@ func checkForm(claims []interlock.Claim) (interlock.Code, *message.Text) {
 			return interlock.CodeInvalidKey, message.New(
 				message.InvalidKey, message.Str(keypath.Clip(string(claim.Key), 64)), message.Sub(problem),
 			)
-		}
-		if claim.Mode == 0 {
-			claim.Mode = interlock.Exclusive
 		}
 		if claim.Mode > interlock.Member {
 			return interlock.CodeInvalidMode, message.New(

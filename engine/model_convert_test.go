@@ -159,6 +159,8 @@ func (m *model) convert(lease *request, claims []interlock.Claim, fence interloc
 	for _, c := range claims {
 		if c.Mode == interlock.Permits {
 			m.spend(lease.ns, c.Key, max(0, int(c.Count)-permits(lease.claims, c.Key)))
+		} else if !coversAll(lease.claims, []interlock.Claim{c}) {
+			m.spend(lease.ns, c.Key, tokens(c))
 		}
 	}
 	lease.claims, lease.fence, lease.changed, m.fence = claims, fence, false, fence

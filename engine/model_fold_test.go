@@ -207,8 +207,8 @@ func (m *model) hand(r *request, to phase, fence interlock.Fence) {
 	m.join(r)
 	r.handedAt = m.events
 	for _, c := range r.claims {
-		if c.Mode == interlock.Permits {
-			m.spend(r.ns, c.Key, int(c.Count))
+		if r.member == nil {
+			m.spend(r.ns, c.Key, tokens(c))
 		}
 	}
 	if r.session != nil {

@@ -25,6 +25,17 @@ func permits(claims []interlock.Claim, key interlock.Key) (n int) {
 	return n
 }
 
+// tokens returns how many tokens a claim takes under a rate: one for a lock on the whole key.
+func tokens(c interlock.Claim) int {
+	switch c.Mode {
+	case interlock.Permits:
+		return int(c.Count)
+	case interlock.Shared, interlock.SharedIntentExclusive, interlock.Exclusive:
+		return 1
+	}
+	return 0
+}
+
 // needs is how many permits of a key r would take besides those it has.
 func (r *request) needs(key interlock.Key) int {
 	n := permits(r.claims, key)
@@ -87,19 +98,7 @@ func (m *model) neverServed(r *request) bool {
 	return slices.ContainsFunc(r.claims, never)
 }
 
-func burst(p *interlock.Pattern) uint32 {
-	if p.Burst > 0 {
-		return p.Burst
-	}
-	return p.Rate
-}
-
-func per(p *interlock.Pattern) time.Duration {
-	if p.Per > 0 {
-		return p.Per
-	}
-	return time.Second
-}
+func burst(p *interlock.Pattern) uint32 { return max(p.Burst, 1) }
 
 // memberPart is the part of a key's permits and tokens that is taken, from r's point of view: by the
 // holders, and by the waiters ahead, which count as if they had theirs. A group that waits at
@@ -183,7 +182,7 @@ func (m *model) missing(ns interlock.Namespace, key interlock.Key, p *interlock.
 	if b == nil || m.hopeful {
 		return new(big.Rat)
 	}
-	back := new(big.Rat).SetFrac64(int64(m.now.Sub(begin)-b.at), int64(per(p)))
+	back := new(big.Rat).SetFrac64(int64(m.now.Sub(begin)-b.at), int64(max(p.Per, 1)))
 	back.Mul(back, new(big.Rat).SetInt64(int64(p.Rate)))
 	left := new(big.Rat).Sub(b.missing, back)
 	if left.Sign() < 0 {
@@ -214,7 +213,7 @@ func (m *model) carry() {
 }
 
 // rate is how many tokens come back in a nanosecond.
-func rate(p *interlock.Pattern) *big.Rat { return big.NewRat(int64(p.Rate), int64(per(p))) }
+func rate(p *interlock.Pattern) *big.Rat { return big.NewRat(int64(p.Rate), int64(max(p.Per, 1))) }
 
 // spend takes the tokens that a grant takes.
 func (m *model) spend(ns interlock.Namespace, key interlock.Key, n int) {
@@ -246,7 +245,14 @@ func (m *model) tokensLeft(x *memberPart, r *request, key interlock.Key, p *inte
 func (m *model) short(r *request, claims []interlock.Claim) (codes []interlock.Code, by []*request) {
 	for _, c := range claims {
 		p := m.pattern(r.ns, c.Key)
-		if c.Mode != interlock.Permits || p == nil {
+		if p == nil {
+			continue
+		}
+		if c.Mode != interlock.Permits {
+			one := new(big.Rat).SetInt64(int64(burst(p)) - int64(tokens(c)))
+			if p.Rate > 0 && tokens(c) > 0 && r.member == nil && one.Cmp(m.missing(r.ns, c.Key, p)) < 0 {
+				codes = append(codes, interlock.CodeRateLimited)
+			}
 			continue
 		}
 		if m.hopeful && uint32(r.needs(c.Key)) > mostPermits(p, r.ask.Group) {

@@ -17,7 +17,7 @@ func (m *model) newRequest(ask *engine.Acquire, num uint64) *request {
 	r.claims = m.normal(ask.Namespace, ask.Claims)
 	for _, key := range m.members(ask.Namespace, ask.Prefix) {
 		if ask.Prefix != "" {
-			r.claims, r.ask.Any = append(r.claims, interlock.Claim{Key: key, Mode: interlock.Exclusive}), true
+			r.claims, r.ask.Any = append(r.claims, m.normal(ask.Namespace, []interlock.Claim{{Key: key}})...), true
 		}
 	}
 	r.ask.Any = r.ask.Any && len(r.claims) > 1
@@ -51,13 +51,16 @@ func (m *model) leads(r *request) bool {
 	return true
 }
 
-// normal spells out the zero Mode, and each key in its one spelling.
+// normal spells out the zero Mode, which is a permit where a pattern bounds those, and each key in its one spelling.
 func (m *model) normal(ns interlock.Namespace, claims []interlock.Claim) []interlock.Claim {
 	list := slices.Clone(claims)
 	for i := range list {
 		list[i].Key = m.spell(ns, list[i].Key)
 		if list[i].Mode == 0 {
 			list[i].Mode = interlock.Exclusive
+			if p := m.pattern(ns, list[i].Key); p != nil && (p.Capacity > 0 || p.Rate > 0) {
+				list[i].Mode, list[i].Count = interlock.Permits, 1
+			}
 		}
 	}
 	return list

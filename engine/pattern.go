@@ -16,6 +16,13 @@ func (c *SetPattern) decide(e *Engine) {
 	if !e.configurable() || !e.acceptsReason(c.Reason) {
 		return
 	}
+	if p := &c.Pattern; p.Rate > 0 {
+		if p.Per == 0 {
+			e.refuse(interlock.CodeInvalidPattern, message.New(message.RateWithoutPer))
+			return
+		}
+		p.Burst = max(p.Burst, 1) // so that no period admits more than the rate
+	}
 	e.register(&c.Pattern, 0, c.Reason)
 }
 

@@ -30,6 +30,7 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *store.
 		c := &claims[i]
 		p, key := s.Fit(c.Key)
 		c.Key = key
+		p.Complete(c)
 		if had != nil && had.Has(*c) {
 			continue
 		}

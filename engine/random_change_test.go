@@ -93,6 +93,7 @@ func (p *player) pattern(o *op) error {
 		},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: among(o.r[4], 2*time.Second, 10*time.Second), Burst: 3},
 		interlock.Pattern{Name: "t", Shape: "t", Rate: 2, Per: 4 * time.Second, Burst: 3, Capacity: 3},
+		interlock.Pattern{Name: "c", Shape: "c", Rate: 1, Per: among(o.r[4], 4*time.Second, 15*time.Second), Burst: 1},
 		interlock.Pattern{Name: "runs", Shape: "org:{org}/runs", Capacity: among(o.r[4], uint32(1), 2, 3)},
 		interlock.Pattern{
 			Name: "works", Shape: "org:{org}/workflow:{id}/runs", Capacity: 1, MaxWait: among(o.r[4], 0, 3*time.Second),

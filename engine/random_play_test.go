@@ -275,10 +275,17 @@ func (p *player) claims(o *op) (list []interlock.Claim) {
 	n := 1 + int(among(o.r[4], 0, 0, 0, 1, 1, 2))
 	for i := range n {
 		if o.r[9]>>(8+4*i)%4 == 0 && len(p.m.patterns["one"]) > 0 {
-			list = append(list, interlock.Claim{
-				Key: among(o.r[5]>>(4*i), interlock.Key("p"), "p", "p", "g:1", "g:01", "gg-1", "t", "t"), Mode: interlock.Permits,
-				Count: among(o.r[6]>>(6*i), uint32(1), 1, 1, 2, 2, 3),
-			})
+			c := interlock.Claim{
+				Key: among(o.r[5]>>(4*i), interlock.Key("p"), "p", "p", "g:1", "g:01", "gg-1", "t", "t"),
+				Mode: among(
+					o.r[6]>>(6*i+3), interlock.Permits, interlock.Permits, interlock.Permits, interlock.Permits, 0,
+					interlock.Exclusive, interlock.Shared,
+				),
+			}
+			if c.Mode == interlock.Permits {
+				c.Count = among(o.r[6]>>(6*i), uint32(1), 1, 1, 2, 2, 3)
+			}
+			list = append(list, c)
 			continue
 		}
 		key := p.plain[int(o.r[5]>>(4*i))%len(p.plain)]

@@ -126,7 +126,10 @@ func (e *Engine) respell(claims []interlock.Claim) bool {
 		return false
 	}
 	for i := range claims {
-		_, claims[i].Key = e.PendingWork.NS.Fit(claims[i].Key)
+		c := &claims[i]
+		p, key := e.PendingWork.NS.Fit(c.Key)
+		c.Key = key
+		p.Complete(c)
 	}
 	_, twice := duplicate(claims)
 	return !twice

@@ -3,7 +3,6 @@ package engine
 import (
 	"slices"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
 )
 
@@ -44,7 +43,7 @@ func (e *Engine) visit(p *store.Pool) bool {
 	if p.Stirred && p.Node.Line != nil {
 		for c := p.Node.Line.First; c != nil; c = c.Next {
 			e.Visited++
-			if c.Counts == interlock.Permits {
+			if c.TakesTokens() {
 				e.ReadyClass(c)
 			}
 		}

@@ -766,7 +766,7 @@ func claimsIn(w *words) (claims []interlock.Claim, err error) {
 		switch x.key {
 		case "key":
 			for _, key := range strings.Split(x.value, ",") {
-				claims = append(claims, interlock.Claim{Key: interlock.Key(key), Mode: interlock.Exclusive})
+				claims = append(claims, interlock.Claim{Key: interlock.Key(key)})
 			}
 		case "mode":
 			mode, ok := modes[x.value]

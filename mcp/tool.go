@@ -38,7 +38,7 @@ var definitions = []definition{
 		schema: `{"type":"object","additionalProperties":false,"properties":{` +
 			`"keys":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"'/' separates levels; a key ` +
 			`covers all below it."},` +
-			`"mode":{"type":"string","enum":["exclusive","shared"],"default":"exclusive"},` +
+			`"mode":{"type":"string","enum":["exclusive","shared"]},` +
 			`"permits":{"type":"integer","minimum":1,"description":"Number of permits of each key, instead of a mode."},` +
 			`"any":{"type":"boolean","description":"Take exactly one of the keys, the first that is free."},` +
 			`"purpose":{"type":"string","maxLength":512,"description":"Why, in a few words. Waiters read it."},` +

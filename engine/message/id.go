@@ -465,6 +465,9 @@ const (
 
 	// A lease that its client has lost.
 	LeaseForgotten
+
+	// A rate without its unit.
+	RateWithoutPer
 	end // of the list: a new message goes before it, behind all others
 )
 

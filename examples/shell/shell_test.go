@@ -28,14 +28,14 @@ fence 1 is stale, the counter has seen fence 10
 a late shell is refused with exit code 65
 `
 
-const permits = `set: pattern runs
+const permits = `set: pattern runs: org:{org}/runs, capacity 2
 admitted: 2, refused with 75: 8
 released
 released
 both permits are free again
 `
 
-const items = `set: pattern item
+const items = `set: pattern item: item:{n:int}, member item:{1..40}
 items taken: 40, taken twice: 0
 `
 

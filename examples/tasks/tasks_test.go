@@ -11,20 +11,20 @@ import (
 
 func TestMain(m *testing.M) { launchtest.Main(m) }
 
-const fee = `set: queue billing
+const fee = `set: queue billing: max-attempts 3
 billing-7 has left a task and goes on
 released
 attempt 1: the card network is down
 charged 3500 in attempt 2
 `
 
-const tenants = `set: queue mail
+const tenants = `set: queue mail: group acme=2
 4 acme
 2 bell
 2 cord
 `
 
-const account = `set: queue accounts
+const account = `set: queue accounts: backoff 10ms, grace 100ms
 set: queue accounts is the single writer of pattern account
 around the writer: refused with 77
 teller-1: died with 137

@@ -21,7 +21,7 @@ type AcquireRequest struct {
 	// becomes free.
 	Any bool `json:"any,omitempty"`
 	// Instead of claims: any one of the keys that patterns list as members and that begin so,
-	// such as gpu:. It is claimed exclusively.
+	// such as gpu:. It is claimed as a claim without a mode.
 	Prefix string `json:"any_prefix,omitempty" max:"MaxKeyBytes"`
 	// The claimant group that permits are taken for.
 	Group string `json:"group,omitempty" max:"MaxNameBytes"`
@@ -63,7 +63,8 @@ type AcquireRequest struct {
 // ClaimRequest is one key with a mode.
 type ClaimRequest struct {
 	Key Key `json:"key"`
-	// exclusive when left out. A claim has a mode, or one of permits, parties and parts.
+	// If left out, one permit of a key with a capacity or a rate, else exclusive. A claim has a mode, or
+	// one of permits, parties and parts.
 	Mode Mode `json:"mode,omitempty"`
 	Count
 }

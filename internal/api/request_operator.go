@@ -77,12 +77,12 @@ type PatternRequest struct {
 	Members []string `json:"members,omitempty" text:"line" itemmax:"MaxKeyBytes" max:"MaxMembers"`
 	// The number of permits of each key.
 	Capacity uint32 `json:"capacity,omitempty" min:"0" max:"MaxCount"`
-	// The number of tokens added every per_ms.
+	// The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the whole key.
 	Rate uint32 `json:"rate,omitempty" min:"0" max:"MaxCount"`
-	// The period of rate.
-	Per Milliseconds `json:"per_ms,omitempty" default:"1000"`
-	// The maximum of tokens; rate if left out.
-	Burst uint32 `json:"burst,omitempty" min:"0" max:"MaxCount"`
+	// The period of rate, which needs it.
+	Per Milliseconds `json:"per_ms,omitempty"`
+	// The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1 more.
+	Burst uint32 `json:"burst,omitempty" min:"0" max:"MaxCount" default:"1"`
 	// Shares of the capacity.
 	Groups []GroupRequest `json:"groups,omitempty" max:"MaxGroups"`
 	// The ttl of a lease that asks for none.

@@ -29,7 +29,7 @@ export interface Waiting {
 export interface LeaseOptions extends Waiting {
   /** Why, in a few words. Others who wait read it. */
   purpose?: string;
-  /** The mode of keys that are given as strings: exclusive if left out. */
+  /** The mode of keys that are given as strings: exclusive if left out, or one permit where the pattern has some. */
   mode?: t.Mode;
   /** Takes so many permits of each key that is given as a string. */
   permits?: number;

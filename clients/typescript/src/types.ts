@@ -2722,11 +2722,17 @@ export interface KeyPattern {
   members?: string[];
   /** The number of permits of each key. */
   capacity?: number;
-  /** The number of tokens added every per_ms. */
+  /**
+   * The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the
+   * whole key.
+   */
   rate?: number;
-  /** The period of rate. Default: 1000. */
+  /** The period of rate, which needs it. */
   per_ms?: Milliseconds;
-  /** The maximum of tokens; rate if left out. */
+  /**
+   * The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1
+   * more. Default: 1.
+   */
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
@@ -2793,11 +2799,17 @@ export interface Pattern {
   members?: string[];
   /** The number of permits of each key. */
   capacity?: number;
-  /** The number of tokens added every per_ms. */
+  /**
+   * The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the
+   * whole key.
+   */
   rate?: number;
-  /** The period of rate. Default: 1000. */
+  /** The period of rate, which needs it. */
   per_ms?: Milliseconds;
-  /** The maximum of tokens; rate if left out. */
+  /**
+   * The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1
+   * more. Default: 1.
+   */
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
@@ -3011,7 +3023,7 @@ export interface AcquireRequest {
   any?: boolean;
   /**
    * Instead of claims: any one of the keys that patterns list as members and that begin so, such as
-   * gpu:. It is claimed exclusively.
+   * gpu:. It is claimed as a claim without a mode.
    */
   any_prefix?: string;
   /** The claimant group that permits are taken for. */
@@ -3068,7 +3080,10 @@ export interface AcquireRequest {
 /** One key with a mode. */
 export interface ClaimRequest {
   key: Key;
-  /** exclusive when left out. A claim has a mode, or one of permits, parties and parts. */
+  /**
+   * If left out, one permit of a key with a capacity or a rate, else exclusive. A claim has a mode,
+   * or one of permits, parties and parts.
+   */
   mode?: Mode;
   /** The number of permits of a key with a capacity, or of tokens of a key with a rate. */
   permits?: number;
@@ -3273,11 +3288,17 @@ export interface SetPatternRequest {
   members?: string[];
   /** The number of permits of each key. */
   capacity?: number;
-  /** The number of tokens added every per_ms. */
+  /**
+   * The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the
+   * whole key.
+   */
   rate?: number;
-  /** The period of rate. Default: 1000. */
+  /** The period of rate, which needs it. */
   per_ms?: Milliseconds;
-  /** The maximum of tokens; rate if left out. */
+  /**
+   * The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1
+   * more. Default: 1.
+   */
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];
@@ -3344,11 +3365,17 @@ export interface PatternRequest {
   members?: string[];
   /** The number of permits of each key. */
   capacity?: number;
-  /** The number of tokens added every per_ms. */
+  /**
+   * The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the
+   * whole key.
+   */
   rate?: number;
-  /** The period of rate. Default: 1000. */
+  /** The period of rate, which needs it. */
   per_ms?: Milliseconds;
-  /** The maximum of tokens; rate if left out. */
+  /**
+   * The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1
+   * more. Default: 1.
+   */
   burst?: number;
   /** Shares of the capacity. */
   groups?: GroupRequest[];

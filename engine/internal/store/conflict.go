@@ -37,7 +37,7 @@ func (r *Request) ConflictAt(i int) *Conflict {
 	line := r.ClaimNode(i).Line
 	c.Line.Length = line.Length()
 	c.Line.ETA = m.Node.ETA(v.Found, c.Line.Length)
-	if len(v.Found) == 0 && m.Counts == interlock.Permits {
+	if len(v.Found) == 0 && (m.Counts == interlock.Permits || m.LacksToken()) {
 		r.shortConflict(c, m, &v)
 	}
 	if len(v.Found) == 0 && m.Counts == interlock.Barrier {
@@ -71,6 +71,10 @@ func (r *Request) lineConflict(c *Conflict, m *Need, v *Viewer) {
 // shortConflict describes the permits or tokens of a key that r lacks, if any.
 func (r *Request) shortConflict(c *Conflict, m *Need, v *Viewer) {
 	c.Capacity, c.Group = r.NS.Capacity(m.Node.Key, r.NS.Now()), r.Group
+	if m.LacksToken() {
+		c.Kind, c.Line.ETA = interlock.RateUsed, m.untilToken()
+		return
+	}
 	switch r.Short(m) {
 	case ShortOfPermits:
 		c.Kind = interlock.CapacityUsed
@@ -155,8 +159,12 @@ func (r *Request) ETA(m *Need, ahead int) time.Duration {
 	v := r.NS.Agenda.Glance(r)
 	defer v.Done()
 	v.against(m)
-	if len(v.Found) == 0 && m.Counts == interlock.Permits {
+	switch {
+	case len(v.Found) > 0:
+	case m.Counts == interlock.Permits:
 		return r.expectPermits(m)
+	case ahead == 0 && m.LacksToken():
+		return m.untilToken()
 	}
 	if m.Counts == interlock.Barrier {
 		if len(v.Found) == 0 {
@@ -168,6 +176,11 @@ func (r *Request) ETA(m *Need, ahead int) time.Duration {
 		v.behind(r.Earlier(m))
 	}
 	return m.Node.ETA(v.Found, ahead)
+}
+
+// untilToken returns how long a need for a lock waits for its token.
+func (m *Need) untilToken() time.Duration {
+	return min(maxETA, m.Node.pooled.TokensAt(1).Sub(m.Node.NS.Now()))
 }
 
 // expectPermits estimates when r will have its permits and tokens: those of a

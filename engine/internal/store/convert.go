@@ -71,6 +71,10 @@ func (st *State) changeClaims(r *Request, ev *record.Event, changed bool) {
 	r.letGo()
 	r.Fence, r.Changed = ev.Fence, changed
 	gone, before := slices.Clone(r.Needs()), r.Claims()
+	had := make([]bool, len(ev.Claims))
+	for i, c := range ev.Claims {
+		had[i] = !c.Mode.Counts() && r.Has(c)
+	}
 	r.forgetNeeds()
 	r.SetClaims(ev.Claims)
 	r.need()
@@ -79,10 +83,13 @@ func (st *State) changeClaims(r *Request, ev *record.Event, changed bool) {
 		r.FlowState.add(r, false, 1)
 	}
 	for i := range r.Needs() {
-		if m := &r.Needs()[i]; m.Counts == interlock.Permits {
+		switch m := &r.Needs()[i]; {
+		case m.Counts == interlock.Permits:
 			if now, had := r.CountOf(m), countIn(before, r.Claims()[m.Claim]); now > had {
-				m.Node.pooled.spend(ev.At, uint64(now-had))
+				m.spend(ev.At, now-had)
 			}
+		case m.Claimed && !had[m.Claim]:
+			m.spend(ev.At, 0)
 		}
 	}
 	st.wroteAndLeft(r.NS, slices.DeleteFunc(slices.Clone(before), r.Has))

@@ -83,9 +83,10 @@ func (s *Namespace) Auditor(claims []interlock.Claim) (*Policy, interlock.Claim)
 		if p == nil || !p.AuditRefusals {
 			continue
 		}
-		if c.Mode > interlock.Member || c.Mode.Counts() != (c.Count > 0) || c.Mode == 0 {
-			c = interlock.Claim{Mode: lockmode.X} // it has no meaning, or none was given
+		if c.Mode > interlock.Member || c.Mode.Counts() != (c.Count > 0) {
+			c = interlock.Claim{Mode: lockmode.X} // it has no meaning
 		}
+		p.Complete(&c)
 		c.Key = key
 		return p, c
 	}
@@ -561,6 +562,7 @@ type Namespace struct {
 	Patterns      []*Policy             // the most specific first
 	heads         heads                 // index of Patterns
 	guarded       int                   // number of Patterns with an Allow list
+	rated         bool                  // one of Patterns has a rate
 	Audited       int                   // number of Patterns with AuditRefusals
 	rules         uint64                // volatile: number of changes that may affect an Allow list
 	Revisions     map[string]*Revisions // by pattern name, with those of dropped patterns

@@ -403,8 +403,9 @@ func (st *State) evolvePattern(ev *record.Event) error {
 		added = p
 	}
 	s.heads = headsOf(s.Patterns)
-	s.guarded, s.Audited = 0, 0
+	s.guarded, s.Audited, s.rated = 0, 0, false
 	for _, p := range s.Patterns {
+		s.rated = s.rated || p.Rate > 0
 		if p.AuditRefusals {
 			s.Audited++
 		}

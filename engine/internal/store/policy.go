@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 	"github.com/interlockdev/interlock/engine/message"
 	"github.com/interlockdev/interlock/engine/record"
 )
@@ -15,6 +16,18 @@ import (
 // Closed reports whether keys that match no pattern are refused.
 func (s *Namespace) Closed() bool {
 	return s != nil && (s.Unmatched == record.ClosedKeys || s.Unmatched == record.ImpliedKeys && len(s.Patterns) > 0)
+}
+
+// Complete sets the mode of a claim without one: one permit where the key's pattern bounds permits or
+// tokens, so that the bound is for every caller, and else exclusive access.
+func (p *Policy) Complete(c *interlock.Claim) {
+	switch {
+	case c.Mode != 0:
+	case p != nil && (p.Capacity > 0 || p.Rate > 0):
+		c.Mode, c.Count = interlock.Permits, 1
+	default:
+		c.Mode = lockmode.X
+	}
 }
 
 // Forbids returns why a claim is not admitted under the pattern, nil for none.

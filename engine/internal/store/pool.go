@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 	"github.com/interlockdev/interlock/engine/record"
 )
 
@@ -14,6 +15,9 @@ import (
 // and for all waiters before it that want some: a waiter counts as if it had its own already.
 // So small claims cannot starve a large one, and if the first waiter of a bucket cannot be
 // granted, nor can those behind it.
+//
+// A lock on the whole key under a rate takes one token. It excludes all permits, so it needs none, and
+// the tokens that earlier waiters want do not count: those waiters go first in any case.
 //
 // Groups share a capacity. The unused part of a group's minimum is reserved for it, and no
 // group exceeds its maximum; a group that waits at its maximum keeps nothing from others that
@@ -85,7 +89,7 @@ func (p *Pool) drop() {
 	p.Node = nil
 }
 
-// BurstLimit is the size of the bucket.
+// BurstLimit is the size of the bucket. A pattern from before bursts had a default in it has the rate's.
 func (p *Policy) BurstLimit() uint32 {
 	if p.Burst == 0 {
 		return p.Rate
@@ -181,10 +185,41 @@ func (p *Pool) spend(now Time, count uint64) {
 func (r *Request) spend(now Time) {
 	needs := r.Needs()
 	for i := range needs {
-		if m := &needs[i]; m.Counts == interlock.Permits {
-			m.Node.pooled.spend(now, uint64(r.CountOf(m)))
+		needs[i].spend(now, r.CountOf(&needs[i]))
+	}
+}
+
+// spend takes the tokens of a need that was granted: count for permits, one for a lock on a rated key.
+func (m *Need) spend(now Time, count uint32) {
+	switch s := m.Node.NS; {
+	case m.Counts == interlock.Permits:
+		m.Node.pooled.spend(now, uint64(count))
+	case !s.rated || !m.takesToken():
+	case m.Node.pooled != nil:
+		m.Node.pooled.spend(now, 1)
+	default:
+		if p := s.PolicyAt(m.Node.Key); p != nil && p.Rate > 0 {
+			s.pool(m.Node).spend(now, 1)
 		}
 	}
+}
+
+// wholeKey has the modes in which a lock on a rated key takes a token. An intent announces a claim below the key.
+var wholeKey = lockmode.SetOf(lockmode.S, lockmode.SIX, lockmode.X)
+
+// takesToken reports whether a need is for a lock that takes a token if its key has a rate. Parts are handed out by
+// the server.
+func (m *Need) takesToken() bool {
+	return m.Counts == 0 && m.Claimed && wholeKey.Has(m.Mode) && m.Req.Share == nil
+}
+
+// LacksToken reports whether a need for a lock must wait for a token.
+func (m *Need) LacksToken() bool {
+	if m.Node.pooled == nil || !m.takesToken() {
+		return false
+	}
+	p := m.Node.Pool()
+	return p.Policy != nil && p.Policy.Rate > 0 && p.TokensAt(1) > m.Node.NS.Now()
 }
 
 // evolveBucket sets a bucket as a snapshot has it.
@@ -427,6 +462,11 @@ func (p *Pool) refill(old *Policy, now Time) {
 	p.Full = now.Add(min(missing*p.Policy.Tick(), full))
 }
 
+// TakesTokens reports whether the waiters of a bucket may wait for tokens.
+func (c *bucket) TakesTokens() bool {
+	return c.Counts == interlock.Permits || c.Counts == 0 && wholeKey.Has(c.Mode)
+}
+
 // ArmPool sets the timer for when the waiters for tokens get theirs: the first watched one of
 // each bucket, and those that are watched one by one.
 func (st *State) ArmPool(p *Pool) {
@@ -438,7 +478,10 @@ func (st *State) ArmPool(p *Pool) {
 	}
 	next := record.Never
 	consider := func(w *QueueEntry) {
-		n := p.Ahead(w.Req) + uint64(w.Count)
+		n := uint64(1)
+		if w.Class.Counts == interlock.Permits {
+			n = p.Ahead(w.Req) + uint64(w.Count)
+		}
 		if n > uint64(p.Policy.BurstLimit()) {
 			return // it waits for those ahead
 		}
@@ -448,7 +491,7 @@ func (st *State) ArmPool(p *Pool) {
 	}
 	for c := p.Node.Line.First; c != nil; c = c.Next {
 		st.Visited++
-		if c.Counts != interlock.Permits {
+		if !c.TakesTokens() {
 			continue
 		}
 		if w := c.FirstWatched(); w != nil {
@@ -486,7 +529,7 @@ func (st *State) FirePool(p *Pool) {
 	}
 	for c := p.Node.Line.First; c != nil; c = c.Next {
 		st.Visited++
-		if c.Counts == interlock.Permits {
+		if c.TakesTokens() {
 			st.ReadyClass(c)
 		}
 	}

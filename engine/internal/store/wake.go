@@ -117,6 +117,10 @@ func (r *Request) FirstNeed(before int, holds func(*Request, *Need) bool) int {
 // BlockedAt reports whether r must wait at one of its needs.
 func (r *Request) BlockedAt(m *Need) bool {
 	switch m.Counts {
+	case 0:
+		if m.LacksToken() {
+			return true
+		}
 	case interlock.Permits:
 		if r.Short(m) != Enough {
 			return true

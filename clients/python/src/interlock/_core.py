@@ -752,7 +752,7 @@ class Core:
 
 
 def claims_of(
-    keys: Sequence[str | Mapping[str, Any]], mode: str, permits: int | None, parties: int | None
+    keys: Sequence[str | Mapping[str, Any]], mode: str | None, permits: int | None, parties: int | None
 ) -> list[dict[str, Any]]:
     """Returns the claims of a request. A key may be a claim, as the HTTP API has it."""
     claims: list[dict[str, Any]] = []
@@ -763,8 +763,10 @@ def claims_of(
             claims.append({"key": key, "permits": permits})
         elif parties is not None:
             claims.append({"key": key, "parties": parties})
-        else:
+        elif mode is not None:
             claims.append({"key": key, "mode": mode})
+        else:
+            claims.append({"key": key})
     return claims
 
 

@@ -56,7 +56,7 @@ class Operations:
         *keys: str | Mapping[str, Any],
         purpose: str | None = None,
         wait: float = 60.0,
-        mode: str = "exclusive",
+        mode: str | None = None,
         permits: int | None = None,
         parties: int | None = None,
         any_of: bool = False,
@@ -125,7 +125,7 @@ class Operations:
 
     def convert(self, grant: Grant, claims: Sequence[str | Mapping[str, Any]], wait: float = 60.0) -> Steps[None]:
         """Replaces the claims of a lease by others. It keeps its old ones until the new ones are granted."""
-        body = {"claims": claims_of(claims, "exclusive", None, None)}
+        body = {"claims": claims_of(claims, None, None, None)}
         yield from self._line(grant, "convertLease", body, wait)
 
     def arrive(self, grant: Grant, wait: float = 60.0) -> Steps[None]:
@@ -375,7 +375,7 @@ class Operations:
         body = {
             "queue": queue,
             "payload": payload,
-            "claims": claims_of(claims, "exclusive", None, None) or None,
+            "claims": claims_of(claims, None, None, None) or None,
             "kind": kind,
             "purpose": purpose,
             "group": group,

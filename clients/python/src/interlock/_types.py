@@ -2852,11 +2852,11 @@ class KeyPattern(_KeyPatternRequired, total=False):
     members: list[str]
     # The number of permits of each key.
     capacity: int
-    # The number of tokens added every per_ms.
+    # The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the whole key.
     rate: int
-    # The period of rate.
+    # The period of rate, which needs it.
     per_ms: Milliseconds
-    # The maximum of tokens; rate if left out.
+    # The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1 more.
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
@@ -2917,11 +2917,11 @@ class Pattern(_PatternRequired, total=False):
     members: list[str]
     # The number of permits of each key.
     capacity: int
-    # The number of tokens added every per_ms.
+    # The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the whole key.
     rate: int
-    # The period of rate.
+    # The period of rate, which needs it.
     per_ms: Milliseconds
-    # The maximum of tokens; rate if left out.
+    # The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1 more.
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
@@ -3095,7 +3095,7 @@ class AcquireRequest(TypedDict, total=False):
     # The claims are alternatives: exactly one of them is granted, the first that is free or becomes free.
     any: bool
     # Instead of claims: any one of the keys that patterns list as members and that begin so, such as gpu:. It is
-    # claimed exclusively.
+    # claimed as a claim without a mode.
     any_prefix: str
     # The claimant group that permits are taken for.
     group: str
@@ -3138,7 +3138,8 @@ class _ClaimRequestRequired(TypedDict):
 
 # One key with a mode.
 class ClaimRequest(_ClaimRequestRequired, total=False):
-    # exclusive when left out. A claim has a mode, or one of permits, parties and parts.
+    # If left out, one permit of a key with a capacity or a rate, else exclusive. A claim has a mode, or one of
+    # permits, parties and parts.
     mode: Mode
     # The number of permits of a key with a capacity, or of tokens of a key with a rate.
     permits: int
@@ -3348,11 +3349,11 @@ class SetPatternRequest(_SetPatternRequestRequired, total=False):
     members: list[str]
     # The number of permits of each key.
     capacity: int
-    # The number of tokens added every per_ms.
+    # The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the whole key.
     rate: int
-    # The period of rate.
+    # The period of rate, which needs it.
     per_ms: Milliseconds
-    # The maximum of tokens; rate if left out.
+    # The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1 more.
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]
@@ -3411,11 +3412,11 @@ class PatternRequest(_PatternRequestRequired, total=False):
     members: list[str]
     # The number of permits of each key.
     capacity: int
-    # The number of tokens added every per_ms.
+    # The number of tokens added every per_ms, evenly. Each permit takes one, and each lock on the whole key.
     rate: int
-    # The period of rate.
+    # The period of rate, which needs it.
     per_ms: Milliseconds
-    # The maximum of tokens; rate if left out.
+    # The maximum of tokens. With 1 no period of per_ms admits more than rate; with n, rate and n-1 more.
     burst: int
     # Shares of the capacity.
     groups: list[GroupRequest]

@@ -23,7 +23,7 @@ class DistributedLock:
 
     def lease(self, **options: Any) -> AsyncLeaseContext:
         """Takes the lock."""
-        return self._client.lease(self._key, **{**self._options, **options})
+        return self._client.lease(self._key, **{"mode": "exclusive", **self._options, **options})
 
 
 class ReadWriteLock:
@@ -38,7 +38,7 @@ class ReadWriteLock:
 
     def write(self, **options: Any) -> AsyncLeaseContext:
         """Takes the lock as a writer."""
-        return self._client.lease(self._key, **{**self._options, **options})
+        return self._client.lease(self._key, **{"mode": "exclusive", **self._options, **options})
 
     async def downgrade(self, lease: AsyncLease) -> None:
         """Makes a writer a reader, without a moment in which another writer could come in between."""

@@ -42,7 +42,7 @@ type ClaimFlags struct {
 func (q *ClaimFlags) Define(cmd *cobra.Command) {
 	q.WaitFlags.Define(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&q.Shared, "shared", false, "share the keys with other readers (default: exclusive)")
+	f.BoolVar(&q.Shared, "shared", false, "share the keys with other readers (default: exclusive, or a permit)")
 	f.Var(
 		&q.Permits, "permits",
 		"take this `number` of permits of each key, which needs a key pattern with a capacity or a rate",
@@ -143,7 +143,7 @@ func (q *Flags) Check(cmd *cobra.Command) error {
 
 // Wanted are the keys of a command line with what is wanted of each.
 func (q *ClaimFlags) Wanted(keys []string) ([]interlock.Claim, error) {
-	c := interlock.Claim{Mode: interlock.Exclusive}
+	var c interlock.Claim
 	switch {
 	case q.Shared:
 		c.Mode = interlock.Shared

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -129,7 +130,18 @@ json" prints them, and settings in neither have their defaults.`,
 			s.change(fields, cmd.Flags())
 			r := cli.Request{Method: http.MethodPut, Path: "/v1/namespace", Body: fields, ID: cli.FreshID(), Again: true}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
-				a.Say("set\n")
+				var now api.Settings
+				_, answer, err := a.API().Do(cmd.Context(), cli.Request{Method: http.MethodGet, Path: "/v1/namespace"})
+				if err == nil {
+					err = json.Unmarshal(answer, &now)
+				}
+				var facts [][2]string
+				for _, fact := range view.SettingsFacts(&now.SettingsRequest) {
+					if err == nil && (file != "" || cmd.Flags().Changed(fact[0])) {
+						facts = append(facts, [2]string{fact[0], cli.OrDash(fact[1])})
+					}
+				}
+				view.SaySet(a, "set", facts)
 				return nil
 			})
 		},

@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -103,9 +104,23 @@ func setPattern(ctx context.Context, a *cli.App, name, reason string, fields map
 	}
 	r := cli.Request{Method: http.MethodPut, Path: patternPath(name), Body: fields, ID: cli.FreshID(), Again: true}
 	return a.Call(ctx, r, &struct{}{}, func() error {
-		a.Say("set: pattern %s\n", cli.Clean(name))
-		return nil
+		return sayPattern(ctx, a, name)
 	})
+}
+
+// sayPattern prints a pattern as the server has it now, with the defaults that it has taken.
+func sayPattern(ctx context.Context, a *cli.App, name string) error {
+	var p api.KeyPattern
+	_, answer, err := a.API().Do(ctx, cli.Request{Method: http.MethodGet, Path: patternPath(name)})
+	if err == nil {
+		err = json.Unmarshal(answer, &p)
+	}
+	var facts [][2]string
+	if err == nil {
+		facts = append([][2]string{{cli.Clean(p.Shape)}}, view.PatternFacts(&p.PatternRequest)...)
+	}
+	view.SaySet(a, "set: pattern "+cli.Clean(name), facts)
+	return nil
 }
 
 // setPatternFile sets the patterns of a file, in its order, up to the first that is

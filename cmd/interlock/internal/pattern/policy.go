@@ -41,8 +41,8 @@ func (p *policy) flags(cmd *cobra.Command) {
 		"a `key` of the pool from which --any-prefix takes one, or several such as gpu:{0..7}; may be repeated",
 	)
 	f.Uint32Var(&p.capacity, "capacity", 0, "how many `permits` each key has")
-	f.Var(&p.rate, "rate", "how many tokens are added in which time, `N/TIME` such as 60/1m")
-	f.Uint32Var(&p.burst, "burst", 0, "the maximum of `tokens` (default: those of --rate)")
+	f.Var(&p.rate, "rate", "at most N claims in any TIME, `N/TIME` such as 60/1m, evenly")
+	f.Uint32Var(&p.burst, "burst", 0, "how many `tokens` of --rate may be saved up and taken at once (default 1)")
 	f.Var(
 		&p.groups, "group",
 		"the share of a claimant group in the capacity, `NAME=MIN..MAX` such as batch=1..4, batch=1.. or batch=..4; may be repeated",
@@ -115,9 +115,11 @@ func (r *rateFlag) Set(s string) error {
 	if err != nil {
 		return cli.Usagef("want N/TIME, such as 60/1m")
 	}
-	r.tokens, r.per = uint32(tokens), 0
-	if !given {
+	if r.tokens, r.per = uint32(tokens), 0; tokens == 0 {
 		return nil
+	}
+	if !given {
+		return cli.Usagef("in which time? %d/1s is %d a second, %d/1m a minute", tokens, tokens, tokens)
 	}
 	if r.per, err = time.ParseDuration(per); err != nil {
 		// 60/m is how people write it.

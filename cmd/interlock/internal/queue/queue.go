@@ -168,7 +168,7 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 				Method: http.MethodPut, Path: view.QueuePath(args[0], ""), Body: body, ID: cli.FreshID(), Again: true,
 			}
 			return a.Call(cmd.Context(), r, &struct{}{}, func() error {
-				a.Say("set: queue %s\n", cli.Clean(args[0]))
+				view.SaySet(a, "set: queue "+cli.Clean(args[0]), view.QueueFacts(body))
 				if f := cmd.Flags(); f.Changed("approvers") || f.Changed("min-approvals") {
 					view.TellLimits(a, body)
 				}

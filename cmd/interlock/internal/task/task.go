@@ -76,7 +76,7 @@ deadlock.
 					return err
 				}
 			}
-			mode := interlock.Exclusive
+			var mode interlock.Mode
 			if shared {
 				mode = interlock.Shared
 			}
@@ -103,7 +103,7 @@ deadlock.
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&keys, "key", nil, "a `key` that it needs; may be repeated")
-	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive)")
+	f.BoolVar(&shared, "shared", false, "it shares those keys with other readers (default: exclusive, or a permit)")
 	f.Var(
 		&claims, "claim",
 		"a key with a mode or a number of permits of its own, `KEY=WHAT`, such as ledger:2026=shared or org:acme/runs=2; may be repeated",

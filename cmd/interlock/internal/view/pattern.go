@@ -44,6 +44,14 @@ func PatternLine(p *api.PatternRequest) string {
 	return strings.Join(facts, ", ")
 }
 
+// SaySet prints what was set, with its settings.
+func SaySet(a *cli.App, what string, facts [][2]string) {
+	for i, fact := range facts {
+		what += []string{": ", ", "}[min(i, 1)] + strings.TrimSpace(fact[0]+" "+fact[1])
+	}
+	a.Say("%s\n", what)
+}
+
 // PatternFacts returns the settings of a pattern that differ from the defaults, each with the name of its flag.
 func PatternFacts(p *api.PatternRequest) (facts [][2]string) {
 	add := func(flag, value string) {
