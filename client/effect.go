@@ -191,8 +191,8 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 // ClaimEffect claims an external action, for callers that cannot use Do. It returns the effect
 // as claimed, with its ID, which its claimer settles it with; or as done before, with its
 // Result. The error is an *EffectError when another claimer is about to do it, or when it is
-// unknown whether it happened. A flow that claims again gets its own claim, or the claim of the
-// same lease.
+// unknown whether it happened. A claim is that of this call: another one, also of the same flow or under
+// the same lease, gets that error until its outcome is reported.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
 	effect, _, err := c.claim(ctx, a, false)
 	return effect, err

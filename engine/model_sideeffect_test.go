@@ -87,12 +87,6 @@ func (m *model) claimed(c *engine.ClaimEffect) *sideEffect {
 	return d
 }
 
-// sameClaimer reports whether again comes from the claimer of d.
-func sameClaimer(d, again *sideEffect) bool {
-	return d.session != nil && d.session == again.session && d.flow == again.flow ||
-		d.lease != nil && d.lease == again.lease || d.id == again.id
-}
-
 func (m *model) expectClaim(c *engine.ClaimEffect) answer {
 	if s := m.sessionByID(c.Namespace, c.Session); !c.Session.IsZero() && s == nil {
 		return refusalKey(interlock.CodeUnknownSession)
@@ -125,7 +119,7 @@ func (m *model) expectDeed(d *sideEffect) answer {
 			check:   func(got *engine.Effect) error { return m.checkDeed(got.Effect, m.deedOf(d.ns, d.action), true) },
 		}
 	}
-	mine := sameClaimer(old, d)
+	mine := old.id == d.id
 	want := answer{
 		outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkDeed(got.Effect, old, mine) },
 	}

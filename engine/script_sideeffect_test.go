@@ -10,10 +10,13 @@ import (
 )
 
 // claimEffect sets out to do action=, in the name of holder= or of the lease with
-// fence=.
+// fence=. With effect= it is the claim of that name again.
 func (s *script) claimEffect(w *words) error {
 	c := &engine.ClaimEffect{
 		Head: s.head(w), ID: s.id(), Flow: w.get("flow"), Action: w.get("action"), TTL: w.duration("ttl"),
+	}
+	if w.has("effect") {
+		c.ID = s.effects[w.get("effect")]
 	}
 	if w.has("fence") {
 		c.Head, c.Lease = s.byFence(w)

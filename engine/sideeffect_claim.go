@@ -33,12 +33,13 @@ func (c *ClaimEffect) decide(e *Engine) {
 	who := c.claimer(sess, lease)
 	s := &e.Namespace(c.Namespace).SideEffects
 	d := s.At(sha256.Sum256([]byte(c.Action)), e.Clock)
-	if d != nil && (d.State == interlock.EffectDone || d.Lives(e.PendingWork.NS) && d.IsOf(who)) {
-		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, d.IsOf(who))
+	mine := d != nil && d.ID == c.ID // a claim is that of the attempt, also within one flow or under one lease
+	if d != nil && (d.State == interlock.EffectDone || d.Lives(e.PendingWork.NS) && mine) {
+		e.reply(Done).Effect = showEffect(d, e.PendingWork.NS, mine)
 		return
 	}
 	if d != nil && d.State != 0 {
-		e.refuseDeed(d, d.IsOf(who))
+		e.refuseDeed(d, mine)
 		return
 	}
 	if code, problem := e.closedFor(); code != "" {

@@ -95,7 +95,14 @@ func (v *visit) notDone(answered *api.Answer, err error) (*answer, error) {
 	}
 	switch p.Code {
 	case interlock.CodeEffectClaimed, interlock.CodeEffectDone, interlock.CodeEffectUnknown:
-		return already(string(d.Effect.State), d.Effect), nil
+		a := already(string(d.Effect.State), d.Effect)
+		if p.Code == interlock.CodeEffectClaimed && d.Effect.Agent == v.agent.Agent() {
+			a.Message = fmt.Sprintf(
+				"You claimed it %s ago, in an earlier call: do not do it again, but call effect with the outcome and the effect "+
+					"of that call, unknown if you cannot tell whether it happened.", span(d.Effect.Age),
+			)
+		}
+		return a, nil
 	}
 	return nil, err
 }

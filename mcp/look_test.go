@@ -103,6 +103,9 @@ func TestEffect(t *testing.T) {
 			"arguments": arguments{"amount": 4},
 		}
 		first := ann.call("claimed", "effect", claim)
+		if again := ann.call("in_progress", "effect", claim); !strings.Contains(again.Message, "You claimed it") {
+			t.Errorf("a second claim of the same agent reads %q", again.Message)
+		}
 		if busy := ben.call("in_progress", "effect", claim); !strings.Contains(busy.Message, `"ann" claimed it`) {
 			t.Errorf("answer %s", busy.text)
 		}

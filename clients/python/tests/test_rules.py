@@ -27,7 +27,7 @@ def lease(**members: Any) -> dict[str, Any]:
     return {
         "id": "l_1",
         "fence": "7",
-        "claims": [{"key": "k", "mode": "exclusive"}],
+        "claims": [{"key": "k"}],
         "ttl_ms": 30000,
         "expires_in_ms": 30000,
         "holder": {"agent": "a", "session": "s", "flow": "f"},

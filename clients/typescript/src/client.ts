@@ -93,8 +93,6 @@ export class Client implements AsyncDisposable {
   readonly keeper: Keeper;
   /** @internal */
   readonly line: Line;
-  /** The effects that this client has claimed, with the arrival of their reports. @internal */
-  readonly doing = new Map<t.EffectID, Promise<void>>();
   #flows = 0;
   #closing: Promise<void> | undefined;
 

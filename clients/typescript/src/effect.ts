@@ -2,10 +2,10 @@ import type { Client } from "./client.js";
 import { EffectTaken, InvalidRequest } from "./errors.js";
 import { resultOf, unstored } from "./json.js";
 import { under, type Lease } from "./lease.js";
-import { orAborted, sleep, type Signal } from "./stop.js";
+import { type Signal } from "./stop.js";
 import { clip, isA, warn, words } from "./text.js";
 import type { RequestParameters } from "./transport.js";
-import { codes, limits } from "./types.js";
+import { limits } from "./types.js";
 import type * as t from "./types.js";
 
 /**
@@ -80,18 +80,11 @@ type Settling = "completeEffect" | "markEffectUnknown" | "cancelEffect";
 
 /** The report of what became of an effect. */
 class Settlement {
-  readonly #arrived: () => void;
-
   constructor(
     readonly client: Client,
     readonly action: Action,
     readonly id: t.EffectID,
-  ) {
-    let arrived = () => {};
-    const arrival = new Promise<void>((resolve) => (arrived = resolve));
-    client.doing.set(id, arrival);
-    this.#arrived = arrived;
-  }
+  ) {}
 
   toString(): string {
     return `the effect ${this.action.tool} on ${this.action.target}`;
@@ -116,10 +109,7 @@ class Settlement {
         return send(instead(error.message));
       })
       .then(
-        () => {
-          client.doing.delete(id);
-          this.#arrived();
-        },
+        () => {},
         (error: unknown) => {
           if (!client.keeper.closed.aborted)
             warn(`the server refused the report of ${this}: ${words(error)}`);
@@ -133,9 +123,9 @@ class Settlement {
 
 /** Claims an effect, and waits while another caller has claimed it. */
 async function claim(client: Client, action: Action, options: EffectOptions): Promise<t.Effect> {
-  const { clock, doing, keeper } = client;
+  const { clock, keeper } = client;
   const until = clock.steady() + (options.waitMs ?? 60_000);
-  const flow = client.newFlow(); // a claim of the same flow would be taken for this one
+  const flow = client.newFlow();
   for (;;) {
     options.signal?.throwIfAborted();
     const session = await keeper.session(options.signal);
@@ -150,36 +140,17 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
           (sending) =>
             client.transport.send("claimEffect", { body }, { ...sending, idempotencyKey, waitMs: sliceMs }),
           async ({ data: { effect, outcome } }) => {
-            if (outcome !== "claimed" || effect.id === undefined || doing.has(effect.id)) return;
+            if (outcome !== "claimed" || effect.id === undefined) return;
             const reason = "its caller left before it was started";
             await keeper.insist("cancelEffect", { path: { id: effect.id }, body: { reason } });
           },
           options.signal,
         ),
       );
-      // Under one lease the server takes a second claim for a repetition of the first.
-      const other = data.outcome === "claimed" ? doing.get(data.effect.id as t.EffectID) : undefined;
-      if (!other) return data.effect;
-      if (clock.steady() >= until) throw taken(data);
-      const rest = Math.max(0, until - clock.steady());
-      await orAborted(Promise.race([other, sleep(rest, keeper.closed)]), options.signal);
+      return data.effect;
     } catch (error) {
       const isTaken = error instanceof EffectTaken && error.code === "effect_claimed";
       if (!isTaken || clock.steady() >= until) throw error;
     }
   }
-}
-
-/** The refusal of a claim that another call of this client has. */
-function taken({ effect, at, server_time }: t.EffectAnswer): EffectTaken {
-  const message =
-    "another call under the same lease has claimed the effect, and its outcome is not reported yet";
-  const { retryAfterMs, next, action, status, title } = codes.effect_claimed;
-  const advice = { action, retry_after_ms: retryAfterMs, message: next };
-  const about = { type: "about:blank", title, status, code: "effect_claimed", retryable: true } as const;
-  return new EffectTaken({
-    code: "effect_claimed",
-    message,
-    problem: { ...about, detail: message, advice, effect, at, server_time },
-  });
 }

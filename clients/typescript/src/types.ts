@@ -3623,9 +3623,10 @@ export interface WriteRequest {
 /** The body of POST /v1/effects. */
 export interface EffectRequest {
   /**
-   * The claim's id, 128 random bits that the caller makes; without one the server makes it. A
-   * caller without a session and a lease that repeats its claim under an Idempotency-Key gets the
-   * claim again only with the same id, which proves that it is the one that claimed.
+   * The claim's id, 128 random bits that the caller makes; without one the server makes it. The
+   * same id again gets the claim; any other claim is refused, also in the same flow or under the
+   * same lease. A caller without a session and a lease that repeats its claim under an
+   * Idempotency-Key gets the claim again only with the same id.
    */
   id?: EffectID;
   session?: SessionID;

@@ -357,7 +357,6 @@ test("of two effects under one lease one is done", async () => {
   const leaving = failure(a.effect(charge("lease"), act, { lease, signal: controller.signal }));
   controller.abort();
   await leaving;
-  await a.line.settled();
   const impatient = await failure(
     a.effect(charge("lease"), () => assert.fail("it is done twice"), { lease, waitMs: 0 }),
   );

@@ -285,13 +285,6 @@ func (s *Namespace) EffectRetention() time.Duration {
 	return interlock.DefaultEffectRetention
 }
 
-// IsOf reports whether d was claimed by who: by the same flow of a session, under the same
-// lease, or by this very command.
-func (d *SideEffect) IsOf(who *SideEffect) bool {
-	return d.ID == who.ID || d.Session != 0 && d.Session == who.Session && d.Flow == who.Flow ||
-		!d.Lease.IsZero() && d.Lease == who.Lease
-}
-
 // Lives reports whether the claimer of d, in namespace s, may still be about to do it.
 func (d *SideEffect) Lives(s *Namespace) bool {
 	if d.State != interlock.EffectClaimed {

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from ._api import MAX_REASON_BYTES, MAX_RESULT_BYTES
 from ._call import Caller
-from ._errors import EffectTaken, Refused, as_problem
+from ._errors import Refused
 from ._report import Unstorable, clip, describe, frozen, mark
 from ._types import Effect, EffectAnswer
 from ._wire import Steps, new_key
@@ -86,13 +86,4 @@ def report(
     return steps
 
 
-def taken(effect: Effect) -> EffectTaken:
-    """Returns the error for a claim that the lease of the caller has already: the server answers with that one."""
-    advice = {"action": "wait", "message": "wait until its outcome is reported, or find out at its target"}
-    detail = "the effect is claimed under the same lease, by another call"
-    problem = as_problem({"code": "effect_claimed", "detail": detail, "advice": advice, "retryable": True}, 409)
-    problem["effect"] = effect
-    return EffectTaken(problem)
-
-
-__all__ = ["EffectClaim", "Outcome", "report", "taken"]
+__all__ = ["EffectClaim", "Outcome", "report"]

@@ -10,7 +10,7 @@ from ._api import MAX_PROGRESS_BYTES
 from ._call import decided, final
 from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
-from ._effect import EffectClaim, Outcome, report, taken
+from ._effect import EffectClaim, Outcome, report
 from ._errors import LeaseLost, Refused, Unreachable
 from ._grant import Grant
 from ._handle import Handle
@@ -35,7 +35,7 @@ from ._types import (
     WriteRequest,
 )
 from ._watch import WatchEffect, watch
-from ._wire import Pause, Reply, Steps, ms, new_key
+from ._wire import Reply, Steps, ms, new_key
 
 _DAY = 86400.0
 
@@ -272,7 +272,7 @@ class Operations:
         key = new_key()
         claim: dict[str, Any] = {
             "id": "e_" + new_key(),
-            "flow": f"effect-{new_key()}",  # a claim of the same flow would be taken for this one
+            "flow": self.flow(),
             "tool": tool,
             "target": target,
             "arguments": arguments,
@@ -297,17 +297,12 @@ class Operations:
                     steps = self.core.within(partial(begin, left))
                     reply, _ = yield from self.core.under(grants, steps)
                     undo = None
-                    effect = cast(EffectAnswer, reply.parse())["effect"]
-                    if effect["state"] != "claimed" or effect.get("id") == claim["id"]:
-                        return effect
-                    raise taken(effect)
+                    return cast(EffectAnswer, reply.parse())["effect"]
                 except Refused as error:
                     if decided(error):
                         undo = None
                     if error.code != "effect_claimed" or now() >= deadline or self._is_mine(error):
                         raise
-                    if lease is not None:  # the server does not wait for another claim of the lease
-                        yield Pause(min(1.0, max(0.0, deadline - now())))
         except (LeaseLost, Unreachable, TypeError, ValueError):  # the last two: of arguments that are no JSON
             undo = None
             raise
@@ -324,7 +319,7 @@ class Operations:
         """Frees a claim whose answer has not arrived: its action was not begun."""
         reply = yield from self.core.caller.request("claimEffect", body=body, key=key)
         effect = cast(EffectAnswer, reply.parse())["effect"]
-        if effect["state"] == "claimed" and effect.get("id") == body["id"]:
+        if effect["state"] == "claimed":
             yield from report(self.core.caller, body["id"], "cancelled", None, "its caller left before it was begun")()
 
     def settle_effect(
