@@ -191,6 +191,9 @@ type Approval struct {
 	// how many that is, of an open question; 0 for one.
 	Approvals []Endorsement
 	Needed    int
+	// UsedIn is the number of the attempt that has used this approval: what it was given for may have
+	// been done. 0 for none, and while that attempt runs.
+	UsedIn int
 	// Stale are the documents that changed since the asker read them.
 	Stale     []Stale
 	StaleMore bool
@@ -282,6 +285,28 @@ type TaskQueue struct {
 	// MinApprovals is how many principals must approve a task that asks; 0: one. One that
 	// denies it is enough.
 	MinApprovals int
+	// Approval decides whether a replay of an approved task asks again.
+	Approval ApprovalPolicy
+}
+
+// ApprovalPolicy decides what an approval is good for.
+type ApprovalPolicy uint8
+
+const (
+	// ApprovalOnce has a task whose approval was used ask again when it is replayed.
+	ApprovalOnce ApprovalPolicy = iota
+	// ApprovalReuse lets the approval stand.
+	ApprovalReuse
+)
+
+var approvalPolicyNames = [...]string{ApprovalOnce: "once", ApprovalReuse: "reuse"}
+
+// String returns the name that the HTTP API uses.
+func (p ApprovalPolicy) String() string { return nameOf(approvalPolicyNames[:], p) }
+
+// ParseApprovalPolicy parses the text of ApprovalPolicy.String.
+func ParseApprovalPolicy(s string) (ApprovalPolicy, bool) {
+	return parseName[ApprovalPolicy](approvalPolicyNames[:], s)
 }
 
 // Share is a group's part of a queue.

@@ -23,6 +23,9 @@ import (
 // asker's default answer, or no if the queue controls approvals. An unapproved task never runs:
 // any worker that takes it up must ask again.
 //
+// An approval is for one execution. The attempt that begins under it uses it; later ones see which
+// one that was, and a replay of the task asks again, unless the queue lets approvals stand.
+//
 // An approval is a control: a principal that submitted the task, asked about it, worked
 // at it when it was asked about, or took it up again cannot answer. Without credentials
 // there are no principals to compare, and an approval is a courtesy.

@@ -90,6 +90,7 @@ func (e *Engine) hand(t *store.Task, p *store.Pull, id [16]byte) {
 	if p.Sess != nil {
 		ev.Session, ev.Agent, ev.Flow = p.Sess.Num, p.Sess.Agent, t.ID.String()
 	}
+	ev.Changed = t.IsUnused()
 	e.emit(ev)
 	e.DisarmTask(t)
 	e.Arm(r)

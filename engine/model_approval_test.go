@@ -25,6 +25,9 @@ type question struct {
 	name    string // of the principal that answered
 	words   *message.Text
 	barred  []string // principals that cannot answer, besides the submitter
+
+	usedIn int      // the attempt that has used the answer; 0: none
+	user   *request // its lease
 }
 
 // question is a question asked now.
@@ -47,6 +50,13 @@ func (q *question) until() (end engine.Time, ok bool) {
 // isUnapproved reports whether a task has a question that was not answered with yes.
 func (t *task) isUnapproved() bool {
 	return t.question != nil && t.question.verdict != interlock.Approved
+}
+
+// asksAgain reports whether a task asks when it is taken up again: its question was not answered with yes, or the
+// answer was for an attempt that has been.
+func (m *model) asksAgain(t *task, replay bool) bool {
+	return t.isUnapproved() ||
+		replay && t.question != nil && t.question.usedIn > 0 && m.queueOf(t).Approval == interlock.ApprovalOnce
 }
 
 // wrongQuestion names the rules that a question breaks.
@@ -277,6 +287,9 @@ func (m *model) approval(t *task) *engine.Approval {
 	}}
 	if n := m.queueOf(t).MinApprovals; n > 1 && t.state == interlock.TaskAsking {
 		a.Needed = n
+	}
+	if t.request == nil || t.request != q.user {
+		a.UsedIn = q.usedIn
 	}
 	if end, ok := q.until(); ok && t.state == interlock.TaskAsking {
 		a.Left = max(1, end.Sub(m.now))

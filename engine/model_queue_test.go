@@ -280,6 +280,9 @@ func (m *model) foldHanding(cmd engine.Command, ev *record.Event) {
 	t.request, t.state, t.attempt, t.rested, t.rests, t.sleeps, t.trailed = r, interlock.TaskRunning, int(
 		ev.Generation,
 	), false, false, false, false
+	if q := t.question; q != nil && q.usedIn == 0 {
+		q.usedIn, q.user = t.attempt, r
+	}
 	m.hand(r, held, ev.Fence)
 	w.handed = append(w.handed, r)
 	m.handing = append(m.handing, w.pull)

@@ -252,10 +252,10 @@ func (m *model) permitStanding(cmd engine.Command, ev *record.Event) error {
 		if change.Delay == 0 {
 			want = interlock.TaskWaiting
 		}
-		if t.isUnapproved() {
+		replay := change.Change == engine.ReplayTask
+		if m.asksAgain(t, replay) {
 			want = interlock.TaskAsking
 		}
-		replay := change.Change == engine.ReplayTask
 		if state != want || ev.Due != change.Delay || replay != t.isSettled() || t.state == interlock.TaskDone ||
 			!replay && change.Change != engine.RescheduleTask {
 			return wrong
@@ -393,11 +393,14 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 	if t.isSettled() && t.deadline <= m.now {
 		t.deadline = 0
 	}
-	if t.isSettled() && t.isUnapproved() { // it asks anew
+	if t.isSettled() && interlock.TaskState(ev.Op) == interlock.TaskAsking {
 		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0,
 			0, "", "", nil
-		t.question.given = nil
+		t.question.given, t.question.usedIn, t.question.user = nil, 0, nil
 		t.question.barred = append(t.question.barred, cmd.Header().Actor)
+	}
+	if q := t.question; q != nil && unseen(cmd) && t.request != nil && t.request == q.user {
+		q.usedIn, q.user = 0, nil
 	}
 	m.log(cmd, t, ev)
 	t.state, t.reason, t.attempt, t.request, t.rested, t.rests, t.sleeps, t.trailed = interlock.TaskState(ev.Op),

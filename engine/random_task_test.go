@@ -56,7 +56,7 @@ type taskSeen struct {
 	acked   int
 	sender  string // of a message
 
-	asked, approved bool
+	asked, approved, used bool
 }
 
 const taskSpace = interlock.Namespace("one")
@@ -160,8 +160,10 @@ func (w *taskWorld) event(ev *record.Event) error {
 			w.logs[key] = append(w.logs[key], fmt.Sprint(t.id, " ", interlock.TaskState(ev.Op)))
 		}
 		switch {
-		case ev.Kind == record.ApprovalRequested:
-			t.asked, t.approved = true, false
+		case ev.Kind == record.ApprovalRequested, t.state.IsSettled() && interlock.TaskState(ev.Op) == interlock.TaskAsking:
+			t.asked, t.approved, t.used = true, false, false
+		case t.state.IsSettled() && t.used:
+			return fmt.Errorf("task %d is replayed, and an attempt has used its approval", t.num)
 		case ev.Kind == record.ApprovalDecided:
 			t.approved = interlock.TaskState(ev.Op) != interlock.TaskDead
 		}
@@ -184,7 +186,7 @@ func (w *taskWorld) event(ev *record.Event) error {
 		if w.isHeldBack(t) {
 			return fmt.Errorf("message %d overtakes another one of its sender", t.num)
 		}
-		t.state, t.lease = interlock.TaskRunning, ev.ID
+		t.state, t.lease, t.used = interlock.TaskRunning, ev.ID, t.asked
 		w.byLease[ev.ID] = t
 		return w.take(ev)
 	case record.Granted, record.Admitted:

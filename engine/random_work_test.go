@@ -41,6 +41,7 @@ func (p *player) setQueue(o *op) error {
 	if q.MinApprovals = among(o.r[7]>>8, 0, 0, 0, 0, 1, 2); o.r[7]>>16%6 == 0 {
 		q.Approvers = []string{"ops", "group:x"}
 	}
+	q.Approval = among(o.r[7]>>20, interlock.ApprovalOnce, interlock.ApprovalReuse)
 	return p.step(&engine.SetQueue{Head: head, Queue: q})
 }
 

@@ -72,6 +72,9 @@ func approvalText(a *engine.Approval) string {
 		if a.Reason != nil {
 			text += fmt.Sprintf(" because=%q", prose.Sentence(a.Reason))
 		}
+		if a.UsedIn > 0 {
+			text += fmt.Sprintf(" used_in=%d", a.UsedIn)
+		}
 		return text
 	}
 	text := fmt.Sprintf(" question=%q by=%s", a.Question, a.Agent)

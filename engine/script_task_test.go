@@ -94,6 +94,7 @@ func queueOf(w *words) interlock.TaskQueue {
 		q.Approvers = strings.Split(w.get("approvers"), ",")
 	}
 	q.MinApprovals = int(w.number("min_approvals"))
+	q.Approval, _ = interlock.ParseApprovalPolicy(w.get("approval"))
 	return q
 }
 

@@ -65,7 +65,8 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	forget [older=D] | action=A
 //	show effects [in=STATE] [limit=N] | contention
 //	queue name=Q [paused] [drain] [max_attempts=N] [backoff=D] [max_backoff=D] [ttl=D] [grace=D] [max_hold=D] [stall=D]
-//	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...] [pull=WHO,...] [submit=WHO,...] [admin=WHO,...] [approvers=WHO,...] [min_approvals=N]     drop queue=Q
+//	        [max_running=N] [max_tasks=N] [share=GROUP:WEIGHT:MAX ...] [pull=WHO,...] [submit=WHO,...] [admin=WHO,...] [approvers=WHO,...] [min_approvals=N]
+//	        [approval=once|reuse]     drop queue=Q
 //	switch queue=Q [paused=yes|no] [drain=yes|no] [id=R]
 //	submit queue=Q [key=K [mode=M] ...] | message=K [payload=JSON] [kind=W] [purpose=W] [group=W] [priority=N] [delay=D] [deadline=D]
 //	        [max_attempts=N] [backoff=D] [max_backoff=D] [holder=NAME] [session=none] [flow=F] [attach] [id=R]

@@ -119,7 +119,7 @@ func (c *ChangeTask) decide(e *Engine) {
 			ev.Generation = 0
 			ev.SetWhy(nil)
 		}
-		if t.IsUnapproved() {
+		if t.IsUnapproved() || c.Change == ReplayTask && t.IsSpent() {
 			ev.Op = uint8(interlock.TaskAsking)
 			if c.Change == ReplayTask {
 				ev.Blob = record.AppendPrincipal(nil, c.Actor)

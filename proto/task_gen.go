@@ -804,6 +804,7 @@ func appendApproval(b []byte, num byte, x *interlock.Approval) []byte {
 		b = appendEndorsement(b, 12, &x.Approvals[i])
 	}
 	b = appendInt(b, 13, x.Needed)
+	b = appendInt(b, 14, x.UsedIn)
 	return closeMessage(b, start)
 }
 
@@ -841,6 +842,8 @@ func decodeApproval(x *interlock.Approval, s string) error {
 			err = decodeEndorsement(grow(&x.Approvals), f.s)
 		case 13<<3 | wireVarint:
 			x.Needed = int(f.v)
+		case 14<<3 | wireVarint:
+			x.UsedIn = int(f.v)
 		}
 		if err != nil {
 			return err
@@ -978,6 +981,7 @@ func appendTaskQueue(b []byte, num byte, x *interlock.TaskQueue) []byte {
 	b = appendTexts(b, 16, x.Admin)
 	b = appendTexts(b, 17, x.Approvers)
 	b = appendInt(b, 18, x.MinApprovals)
+	b = appendUint(b, 19, uint64(x.Approval))
 	return closeMessage(b, start)
 }
 
@@ -1035,6 +1039,8 @@ func decodeTaskQueue(x *interlock.TaskQueue, s string) error {
 			}
 		case 18<<3 | wireVarint:
 			x.MinApprovals = int(f.v)
+		case 19<<3 | wireVarint:
+			x.Approval = enum[interlock.ApprovalPolicy](f.v)
 		}
 		if err != nil {
 			return err

@@ -1098,6 +1098,7 @@ func writeApproval(j *jsonOut, name string, a *interlock.Approval, c *call, whol
 		j.said("principal", a.Principal)
 		j.said("reason", a.Reason)
 	}
+	j.count("used_in", uint64(a.UsedIn))
 	if whole {
 		c.writeStale(j, a.Stale, a.StaleMore, packet.Answer)
 	}
@@ -1360,6 +1361,9 @@ func writeQueue(j *jsonOut, q *interlock.TaskQueue) {
 		j.closeArray()
 	}
 	j.count("min_approvals", uint64(q.MinApprovals))
+	if q.Approval != 0 {
+		j.str("approval", q.Approval.String())
+	}
 }
 
 // writeShare writes an api.ShareRequest as the member name, or as an element.
@@ -1422,6 +1426,9 @@ func writeQueueStatus(j *jsonOut, name string, q *interlock.QueueStatus) {
 		j.closeArray()
 	}
 	j.count("min_approvals", uint64(q.MinApprovals))
+	if q.Approval != 0 {
+		j.str("approval", q.Approval.String())
+	}
 	writeQueueTasks(j, "tasks", q)
 	j.int("idle_workers", int64(q.Idle))
 	j.duration("oldest_ms", q.Oldest)

@@ -990,7 +990,7 @@ func (d *jsonIn) quota(q *interlock.Quota) {
 	})
 }
 
-var queueRequestFields = []string{"paused", "drain", "max_attempts", "backoff_ms", "max_backoff_ms", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "max_running", "max_tasks", "groups", "pull", "submit", "admin", "approvers", "min_approvals"}
+var queueRequestFields = []string{"paused", "drain", "max_attempts", "backoff_ms", "max_backoff_ms", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "max_running", "max_tasks", "groups", "pull", "submit", "admin", "approvers", "min_approvals", "approval"}
 
 // queueRequest reads a body of the kind api.QueueRequest.
 func (d *jsonIn) queueRequest(q *interlock.TaskQueue) {
@@ -1042,6 +1042,8 @@ func (d *jsonIn) queueRequest(q *interlock.TaskQueue) {
 			})
 		case 16: // min_approvals
 			q.MinApprovals = int(d.whole(0, interlock.MaxApprovals))
+		case 17: // approval
+			q.Approval = named(d, "once or reuse", interlock.ParseApprovalPolicy)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func fullAttempts() []engine.Attempt {
 func fullApproval() *engine.Approval {
 	return &engine.Approval{Reason: message.Plain("within policy"), Approval: interlock.Approval{
 		Question: "may I charge 35 EUR?", Agent: "worker-1", Asked: time.Minute, Left: time.Hour, OnLimit: interlock.Denied,
-		Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2,
+		Verdict: interlock.Approved, By: "ann", Principal: "agent-7", Needed: 2, UsedIn: 1,
 		Approvals: []interlock.Endorsement{{Principal: "agent-8", By: "bob", Reason: "fine"}},
 		Stale:     fullStale(), StaleMore: true,
 	}}
@@ -53,7 +53,8 @@ func tourTaskAnswers(d *door, send func(method, path, effect string, status int)
 			"task.attempts.0.ended_by", "nack",
 		).is("task.approval.by", "ann").is("task.approval.principal", "agent-7")
 		got.is("task.approval.packet.stale.0.key", "account:1").is("task.blocker", "account:1").says("warnings.0", "spelled")
-		if got.num("task.payload.cents") != 3500 || got.num("task.result.charged") != 3500 {
+		if got.num("task.payload.cents") != 3500 || got.num("task.result.charged") != 3500 ||
+			got.num("task.approval.used_in") != 1 {
 			d.Error(got.raw)
 		}
 		send("POST", path, "settled", 409).is("code", "task_settled").is("task.queue", "fees").says(
@@ -118,7 +119,7 @@ func taskEffects() map[string]engine.Effect {
 }
 
 const fullQueue = `"paused":true,"drain":true,"max_attempts":3,"backoff_ms":1000,"max_backoff_ms":60000,"ttl_ms":20000,"grace_ms":1000,` +
-	`"max_hold_ms":600000,"stall_ms":60000,"max_running":10,"max_tasks":1000,"groups":[{"name":"acme","weight":2,"max":5}],"pull":["w","group:acme"],"submit":["*"],"admin":["ops"],"approvers":["ann"],"min_approvals":2`
+	`"max_hold_ms":600000,"stall_ms":60000,"max_running":10,"max_tasks":1000,"groups":[{"name":"acme","weight":2,"max":5}],"pull":["w","group:acme"],"submit":["*"],"admin":["ops"],"approvers":["ann"],"min_approvals":2,"approval":"reuse"`
 
 // tourTasks has tasks done in all ways.
 func tourTasks(d *door) {

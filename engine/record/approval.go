@@ -25,6 +25,9 @@ type Approval struct {
 	Principal string                  `journal:"13"` // that answered; "" without credentials
 	Reason    string                  `journal:"8"`  // why, in the answerer's words
 	Cause     []byte                  `journal:"19"` // why, as a message of the engine: see Why
+
+	UsedIn   int  `journal:"20"` // the first attempt that began under it; 0: none
+	Replayed bool `journal:"21"` // attempts are counted anew since
 }
 
 const (
@@ -64,6 +67,7 @@ func (a *Approval) Until() Time {
 // Reopen asks anew, for a principal.
 func (a *Approval) Reopen(now Time, principal string) {
 	a.Asked, a.Paused, a.Given, a.Verdict, a.By, a.Principal = now, 0, nil, 0, "", ""
+	a.UsedIn, a.Replayed = 0, false
 	a.SetWhy(nil)
 	a.AddAsker(principal)
 }

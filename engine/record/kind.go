@@ -92,7 +92,8 @@ const (
 	TaskSubmitted Kind = 24
 	// TaskDispatched: a worker has a task. BaseID (the task), Num, Generation (the attempt);
 	// ID (the lease), Session, Agent, Flow, Actor, TTL, Grace, MaxHold, Stall, LockDelay
-	// and Fence as of any lease; Waited; Trace of the task (none in older journals).
+	// and Fence as of any lease; Waited; Trace of the task (none in older journals); Changed: it
+	// is the first attempt under an approval (in older journals never).
 	TaskDispatched Kind = 25
 	// AttemptFailed: an attempt has failed. ID (the task), Num, Generation (the attempt),
 	// Agent, SessionName and Fence of its worker, Held,

@@ -168,6 +168,7 @@ func appendTaskQueue(b []byte, x *interlock.TaskQueue) []byte {
 		f.putText(19, s)
 	}
 	f.value(20, uint64(x.MinApprovals))
+	f.value(21, uint64(x.Approval))
 	return f.bytes
 }
 
@@ -220,6 +221,8 @@ func readTaskQueue(b []byte, x *interlock.TaskQueue) error {
 			x.Approvers = append(x.Approvers, r.text())
 		case 20:
 			x.MinApprovals = int(r.value)
+		case 21:
+			x.Approval = interlock.ApprovalPolicy(r.value)
 		default:
 			r.fail(ErrNewer)
 		}
@@ -407,6 +410,8 @@ func appendApproval(b []byte, x *Approval, base Time) []byte {
 		f.text(18, e.Reason)
 	}
 	f.blob(19, x.Cause)
+	f.value(20, uint64(x.UsedIn))
+	f.flag(21, x.Replayed)
 	return f.bytes
 }
 
@@ -464,6 +469,10 @@ func readApproval(b []byte, x *Approval, base Time) error {
 			}
 		case 19:
 			x.Cause = r.blob()
+		case 20:
+			x.UsedIn = int(r.value)
+		case 21:
+			x.Replayed = true
 		default:
 			r.fail(ErrNewer)
 		}

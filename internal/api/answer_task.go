@@ -87,6 +87,9 @@ type Approval struct {
 	// if no answer came in time.
 	Principal string `json:"principal,omitempty" text:"line"`
 	Reason    string `json:"reason,omitempty" text:"line"`
+	// The attempt that has used this approval: what it was given for may have been done. Left out while
+	// that attempt runs.
+	UsedIn int `json:"used_in,omitempty" min:"1"`
 	// The changes since the asker's reads.
 	Packet *Packet `json:"packet,omitempty"`
 }

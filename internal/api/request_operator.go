@@ -228,6 +228,8 @@ type QueueRequest struct {
 	// Principals that must approve a task that asks; 0: one. One denial is enough. Where it is above
 	// 0, or approvers are named, the time limit of a question always denies.
 	MinApprovals int `json:"min_approvals,omitempty" min:"0" max:"MaxApprovals"`
+	// once: a replay of a task asks again if an attempt has used its approval. reuse: the approval stands.
+	Approval string `json:"approval,omitempty" enum:"once,reuse" default:"once"`
 }
 
 // ShareRequest is a group's part of a queue.

@@ -2144,6 +2144,11 @@ export interface Approval {
    */
   principal?: string;
   reason?: string;
+  /**
+   * The attempt that has used this approval: what it was given for may have been done. Left out
+   * while that attempt runs.
+   */
+  used_in?: number;
   /** The changes since the asker's reads. */
   packet?: Packet;
 }
@@ -2933,6 +2938,11 @@ export interface QueueSettings {
    * 0, or approvers are named, the time limit of a question always denies.
    */
   min_approvals?: number;
+  /**
+   * once: a replay of a task asks again if an attempt has used its approval. reuse: the approval
+   * stands. Default: once.
+   */
+  approval?: "once" | "reuse";
 }
 
 /** A queue with its tasks. */
@@ -2984,6 +2994,11 @@ export interface QueueStatus {
    * 0, or approvers are named, the time limit of a question always denies.
    */
   min_approvals?: number;
+  /**
+   * once: a replay of a task asks again if an attempt has used its approval. reuse: the approval
+   * stands. Default: once.
+   */
+  approval?: "once" | "reuse";
   /** The numbers of tasks by state. */
   tasks: QueueTasks;
   /** Workers that ask for tasks. */
@@ -3546,6 +3561,11 @@ export interface QueueRequest {
    * 0, or approvers are named, the time limit of a question always denies.
    */
   min_approvals?: number;
+  /**
+   * once: a replay of a task asks again if an attempt has used its approval. reuse: the approval
+   * stands. Default: once.
+   */
+  approval?: "once" | "reuse";
 }
 
 /** A group's part of a queue. */

@@ -84,6 +84,33 @@ func (t *Task) NotAnsweredBy(principal string) *Refusal {
 	}
 }
 
+// IsUnused reports whether the task has an approval that no attempt has used.
+func (t *Task) IsUnused() bool { return t.Spec.Approval != nil && t.Spec.Approval.UsedIn == 0 }
+
+// keepApproval folds that the attempts of the task are n by now: the last one did not begin after all, or they are
+// counted anew.
+func (t *Task) keepApproval(n int) {
+	switch a := t.Spec.Approval; {
+	case a == nil || a.UsedIn == 0:
+	case t.State.IsSettled():
+		a.Replayed = true
+	case t.IsFirstUse() && n < a.UsedIn:
+		a.UsedIn = 0
+	}
+}
+
+// IsFirstUse reports whether the running attempt is the one that used the approval of the task first.
+func (t *Task) IsFirstUse() bool {
+	a := t.Spec.Approval
+	return t.State == interlock.TaskRunning && int(t.Attempt) == a.UsedIn && !a.Replayed
+}
+
+// IsSpent reports whether a replay of the task has to ask again: an attempt has used its approval.
+func (t *Task) IsSpent() bool {
+	a := t.Spec.Approval
+	return a != nil && a.UsedIn > 0 && t.Queue.Approval == interlock.ApprovalOnce
+}
+
 // IsUnapproved reports whether the task has a question that was not answered with yes.
 func (t *Task) IsUnapproved() bool {
 	a := t.Spec.Approval

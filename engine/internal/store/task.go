@@ -307,7 +307,8 @@ func (r *Request) taskQueue() *Queue {
 func (st *State) evolveDispatched(ev *record.Event) error {
 	s := st.Namespace(ev.Namespace)
 	t := s.Tasks.Known[ev.BaseID]
-	if t == nil || t.State != interlock.TaskWaiting || t.Request == nil || s.Knows(ev.ID) {
+	if t == nil || t.State != interlock.TaskWaiting || t.Request == nil || s.Knows(ev.ID) ||
+		ev.Changed && t.Spec.Approval == nil {
 		return errUnknown
 	}
 	r := t.Request
@@ -336,6 +337,9 @@ func (st *State) evolveDispatched(ev *record.Event) error {
 	r.observe()
 	t.turnTo(interlock.TaskRunning)
 	t.Attempt = int32(ev.Generation)
+	if ev.Changed {
+		t.Spec.Approval.UsedIn = int(t.Attempt)
+	}
 	t.runAs(r)
 	if st.Live {
 		t.Queue.turn(t.Group)
@@ -367,6 +371,7 @@ func (st *State) evolveTaskMoved(ev *record.Event) error {
 	if t == nil || ev.Op == 0 {
 		return errUnknown
 	}
+	t.keepApproval(int(ev.Generation))
 	t.Attempt = int32(ev.Generation)
 	return st.stands(t, ev)
 }

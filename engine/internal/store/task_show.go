@@ -70,6 +70,9 @@ func (t *Task) showApproval() *ApprovalView {
 	if n := t.Queue.MinApprovals; n > 1 && t.State == interlock.TaskAsking {
 		v.Needed = n
 	}
+	if !t.IsFirstUse() {
+		v.UsedIn = a.UsedIn
+	}
 	if t.State == interlock.TaskAsking && a.Limit > 0 {
 		v.Left = max(1, a.Until().Sub(t.Queue.NS.Now()))
 	}

@@ -36,6 +36,7 @@ var codecs = scheme{
 			"Name": "1,required", "Paused": "2", "Drain": "3", "MaxAttempts": "4", "Backoff": "5", "MaxBackoff": "6",
 			"TTL": "7", "Grace": "8", "MaxHold": "9", "Stall": "10", "MaxRunning": "11", "MaxTasks": "12", "Groups": "13",
 			"Pull": "16", "Submit": "17", "Admin": "18", "Approvers": "19", "MinApprovals": "20",
+			"Approval": "21",
 		},
 		"Share": {"Group": "0", "Weight": "1", "Max": "2"},
 		"Settings": {

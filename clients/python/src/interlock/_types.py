@@ -2209,6 +2209,9 @@ class Approval(_ApprovalRequired, total=False):
     # in time.
     principal: str
     reason: str
+    # The attempt that has used this approval: what it was given for may have been done. Left out while that attempt
+    # runs.
+    used_in: int
     # The changes since the asker's reads.
     packet: Packet
 
@@ -3018,6 +3021,8 @@ class QueueSettings(_QueueSettingsRequired, total=False):
     # Principals that must approve a task that asks; 0: one. One denial is enough. Where it is above 0, or approvers
     # are named, the time limit of a question always denies.
     min_approvals: int
+    # once: a replay of a task asks again if an attempt has used its approval. reuse: the approval stands.
+    approval: Literal["once", "reuse"]
 
 
 class _QueueStatusRequired(TypedDict):
@@ -3066,6 +3071,8 @@ class QueueStatus(_QueueStatusRequired, total=False):
     # Principals that must approve a task that asks; 0: one. One denial is enough. Where it is above 0, or approvers
     # are named, the time limit of a question always denies.
     min_approvals: int
+    # once: a replay of a task asks again if an attempt has used its approval. reuse: the approval stands.
+    approval: Literal["once", "reuse"]
     # How long the first has waited.
     oldest_ms: Milliseconds
 
@@ -3562,6 +3569,8 @@ class QueueRequest(TypedDict, total=False):
     # Principals that must approve a task that asks; 0: one. One denial is enough. Where it is above 0, or approvers
     # are named, the time limit of a question always denies.
     min_approvals: int
+    # once: a replay of a task asks again if an attempt has used its approval. reuse: the approval stands.
+    approval: Literal["once", "reuse"]
 
 
 # A group's part of a queue.

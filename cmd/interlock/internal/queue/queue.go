@@ -50,6 +50,7 @@ type queueFlags struct {
 	groups    view.QueueTurns
 	lists     api.QueueRequest // its access lists
 	approvers []string
+	approval  cli.Choice
 }
 
 // The flags of queue set with their usage.
@@ -131,6 +132,9 @@ func (q *queueFlags) into(r *api.QueueRequest, f *pflag.FlagSet) {
 	if f.Changed("approvers") {
 		r.Approvers = q.approvers
 	}
+	if f.Changed("approval") {
+		r.Approval = q.approval.Value
+	}
 }
 
 func newQueueSet(a *cli.App) *cobra.Command {
@@ -183,6 +187,10 @@ turns for each turn of a group of weight 1. Groups that are not listed have weig
 		},
 	}
 	q.flags(cmd.Flags())
+	q.approval.Among(
+		cmd, "approval", "how often an approval counts; with once a replay asks again",
+		cli.Words[interlock.ApprovalPolicy]()...,
+	)
 	return cmd
 }
 

@@ -33,11 +33,16 @@ func (h *assignment) variables() [][2]string {
 		{"INTERLOCK_FENCE", h.Lease.Fence.String()},
 		{"INTERLOCK_KEYS", view.JoinKeys(h.task().Keys(), "\n")},
 		{"INTERLOCK_AS_OF", h.AsOf.String()},
-		{"INTERLOCK_APPROVAL", ""},
 	}
+	verdict, used := "", ""
 	if a := h.Task.Approval; a != nil {
-		variables[len(variables)-1][1] = cli.Clean(a.Verdict)
+		if verdict = cli.Clean(a.Verdict); a.UsedIn > 0 {
+			used = strconv.Itoa(a.UsedIn)
+		}
 	}
+	variables = append(
+		variables, [2]string{"INTERLOCK_APPROVAL", verdict}, [2]string{"INTERLOCK_APPROVAL_USED_IN", used},
+	)
 	if h.Task.Trace != "" {
 		variables = append(variables, [2]string{"TRACEPARENT", cli.Clean(h.Task.Trace)})
 	}
@@ -94,6 +99,8 @@ func newTaskPull(a *cli.App) *cobra.Command {
   INTERLOCK_FENCE    the fence: pass it along wherever you write
   INTERLOCK_AS_OF    the version of the namespace to read state at
   INTERLOCK_APPROVAL approved, if a person was asked
+  INTERLOCK_APPROVAL_USED_IN  the earlier attempt that has used the approval, if any: what
+                     it was given for may have been done
   TRACEPARENT        the trace of the submitter, if it sent one
   INTERLOCK_PAYLOAD  its payload, JSON; not exported, since it may be long
 

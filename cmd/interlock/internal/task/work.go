@@ -82,6 +82,8 @@ payload on standard input, and in its environment
   INTERLOCK_FENCE     the fence: pass it along wherever the command writes
   INTERLOCK_AS_OF     the version of the namespace to read state at
   INTERLOCK_APPROVAL  approved, if a person was asked
+  INTERLOCK_APPROVAL_USED_IN  the earlier attempt that has used the approval, if any: what
+                      it was given for may have been done
   INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_URL  as with interlock run
   TRACEPARENT         the trace of the submitter, if it sent one
 

@@ -79,7 +79,11 @@ func approvalAnswer(p *api.Approval) string {
 	if p.Verdict == "" {
 		return ""
 	}
-	return prose.Verdict(p.Verdict, p.Principal, p.By, p.Reason)
+	text := prose.Verdict(p.Verdict, p.Principal, p.By, p.Reason)
+	if p.UsedIn > 0 {
+		text += fmt.Sprintf("; used in attempt %d", p.UsedIn)
+	}
+	return text
 }
 
 // TellApproval prints to standard error what a person has answered, and what has changed since the
@@ -89,6 +93,9 @@ func TellApproval(a *cli.App, p *api.Approval) {
 		return
 	}
 	if answer := approvalAnswer(p); answer != "" {
+		if p.UsedIn > 0 {
+			answer += ": what it was given for may have been done"
+		}
 		a.Complain("%s", answer)
 	}
 	tellPacket(a, p.Packet)

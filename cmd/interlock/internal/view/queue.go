@@ -26,7 +26,7 @@ func queueOf(q *interlock.TaskQueue) *api.QueueSettings {
 		Backoff: q.Backoff.Milliseconds(), MaxBackoff: q.MaxBackoff.Milliseconds(), TTL: q.TTL.Milliseconds(),
 		Grace: q.Grace.Milliseconds(), MaxHold: q.MaxHold.Milliseconds(), Stall: q.Stall.Milliseconds(),
 		Pull: q.Pull, Submit: q.Submit, Admin: q.Admin,
-		Approvers: q.Approvers, MinApprovals: q.MinApprovals,
+		Approvers: q.Approvers, MinApprovals: q.MinApprovals, Approval: q.Approval.String(),
 	}}
 	for _, g := range q.Groups {
 		s.Groups = append(s.Groups, api.ShareRequest(g))
@@ -104,6 +104,9 @@ func QueueFacts(q *api.QueueRequest) (facts [][2]string) {
 		facts = append(facts, [2]string{"approvers", cli.Clean(strings.Join(q.Approvers, ","))})
 	}
 	number("min-approvals", q.MinApprovals)
+	if q.Approval == interlock.ApprovalReuse.String() {
+		facts = append(facts, [2]string{"approval", q.Approval})
+	}
 	return facts
 }
 
