@@ -322,7 +322,7 @@ type CycleStep struct {
 	Mode    Mode
 	Victim  bool
 
-	// Next is the role of the next blocker; 0 where that is not known, as for a declared wait,
+	// Next is the role of the next blocker; 0 where that is not known, as for other declared waits,
 	// a barrier, and decisions of an older version.
 	Next BlockerRole
 }
@@ -333,6 +333,7 @@ type BlockerRole uint8
 const (
 	Holds BlockerRole = 1 + iota // it holds the key, or something above or below it
 	Ahead                        // it is ahead in line, with a mode that excludes it
+	Within                       // it works under a lease of the waiter, which declared that
 )
 
 func (s BlockerRole) String() string {
@@ -341,6 +342,8 @@ func (s BlockerRole) String() string {
 		return "holds"
 	case Ahead:
 		return "ahead"
+	case Within:
+		return "within"
 	}
 	return ""
 }

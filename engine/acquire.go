@@ -292,6 +292,9 @@ func (e *Engine) describe(kind record.Kind, r *store.Request) *record.Event {
 	if r.Target != nil {
 		ev.Target, ev.TargetFlow = r.Target.Num, r.TargetFlow
 	}
+	if r.Encloses {
+		ev.Op = store.Encloses
+	}
 	if r.Guest != nil {
 		ev.Actor = r.Guest.Owner
 	}

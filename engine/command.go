@@ -195,7 +195,10 @@ type Declare struct {
 	// by public session name; if it is "", by the name of an agent with one session
 	On      FlowRef       `fingerprint:"4"`
 	MaxWait time.Duration `fingerprint:"5"`
-	Attach  bool          `fingerprint:"-"`
+	// On works under a lease of the flow. Of a cycle through this wait another one ends, if there is any
+	// that encloses nothing.
+	Encloses bool `fingerprint:"6,omitzero"`
+	Attach   bool `fingerprint:"-"`
 }
 
 // SetPattern registers a key pattern, or replaces the one with its name. Answered

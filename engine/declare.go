@@ -14,6 +14,10 @@ import (
 // itself. Such a wait is a request without claims, so it stands in no line and is never
 // granted. It exists for the deadlocks that go through it. It ends like any wait, and when the
 // session that it waits for is over.
+//
+// A flow whose lease encloses work in another session, such as a command that it runs, declares
+// that as well. The work ends before its wait does, whatever the engine decides. So in a cycle
+// such a wait is not the victim but the one of the work, which would wait for itself.
 
 func (c *Declare) decide(e *Engine) {
 	if code, problem := e.closedFor(); code != "" {
@@ -42,7 +46,7 @@ func (c *Declare) decide(e *Engine) {
 	r := e.NewRequest()
 	r.ID, r.Num = c.ID, e.Num+1
 	b := r.MutableExt()
-	b.Target, b.TargetFlow = target, c.On.Flow
+	b.Target, b.TargetFlow, b.Encloses = target, c.On.Flow, c.Encloses
 	if sess != nil {
 		r.Join(sess.Flow(flowOr(c.Flow)))
 	} else {

@@ -110,6 +110,9 @@ func (c *Declare) fingerprint() uint64 {
 	p.Text(c.Purpose)
 	printFlowRef(&p, &c.On)
 	p.Number(uint64(c.MaxWait))
+	if c.Encloses {
+		p.Flags(true)
+	}
 	return uint64(p)
 }
 

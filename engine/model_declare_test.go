@@ -9,12 +9,16 @@ import (
 type target struct {
 	session *session
 	flow    string // "" for any
+	inside  bool   // it works under a lease of the waiter
 }
 
 // meets reports whether r waits for q.
 func (t *target) meets(q *request, r *request) bool {
 	return q.session == t.session && (t.flow == "" || q.ask.Flow == t.flow) && q.party() != r.party()
 }
+
+// encloses reports whether r is the wait of a flow for work under its lease.
+func (r *request) encloses() bool { return r.target != nil && r.target.inside }
 
 // newDeclared is the wait that c declares; nil if it cannot be.
 func (m *model) newDeclared(c *engine.Declare, num uint64) *request {
@@ -65,7 +69,7 @@ func (m *model) declaredOn(c *engine.Declare) (*target, []interlock.Code) {
 	case live[0] == self && (c.On.Flow == flow || c.On.Flow == ""):
 		return nil, []interlock.Code{interlock.CodeInvalidRequest}
 	}
-	return &target{live[0], c.On.Flow}, nil
+	return &target{live[0], c.On.Flow, c.Encloses}, nil
 }
 
 func (m *model) expectDeclare(c *engine.Declare) answer {

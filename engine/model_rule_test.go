@@ -205,7 +205,7 @@ func says(ev *record.Event, r *request) error {
 	a := &r.ask
 	if r.target != nil {
 		if ev.ID != a.ID || ev.Target != r.target.session.num || ev.TargetFlow != r.target.flow || ev.MaxWait != a.MaxWait ||
-			ev.Purpose != a.Purpose {
+			ev.Purpose != a.Purpose || (ev.Op == 0) == r.encloses() {
 			return fmt.Errorf("it does not say what was declared by %v: %+v", r, ev)
 		}
 		return nil

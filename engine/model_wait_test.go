@@ -83,10 +83,14 @@ func (m *model) leases(p flowState) (n int) {
 	return n
 }
 
-// ratherVictim is the rule: a wait for the end of a task first, then the lowest base priority,
+// ratherVictim is the rule: a wait of a flow for work under its lease last, one for the end of a task first, then the
+// lowest base priority,
 // then the fewest leases, then the youngest. Of two flows that began to wait for tasks at once
 // either may be the victim.
 func (m *model) ratherVictim(a, b *request) bool {
+	if a.encloses() != b.encloses() {
+		return b.encloses()
+	}
 	if (a.awaits == nil) != (b.awaits == nil) {
 		return a.awaits != nil
 	}
@@ -154,11 +158,13 @@ func (m *model) realCycle(victim *request, cycle []interlock.CycleStep) error {
 		next := cycle[(i+1)%len(cycle)]
 		var real bool
 		for _, q := range m.inPhase(waiting) {
-			if !m.isStep(q, step) || !isWait(q, step) || step.Victim && q != victim {
+			if !m.isStep(q, step) || !isWait(q, step) || step.Victim && q != victim ||
+				(step.Next == interlock.Within) != q.encloses() {
 				continue
 			}
 			for _, b := range m.blockers(q) {
-				real = real || m.isStep(b, next) && (step.Next == 0 || (step.Next == interlock.Holds) == b.holds())
+				way := step.Key == "" || step.Next == 0 || (step.Next == interlock.Holds) == b.holds()
+				real = real || way && m.isStep(b, next)
 			}
 		}
 		if !real {

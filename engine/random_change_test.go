@@ -203,7 +203,7 @@ func (p *player) declare(o *op) error {
 	c := &engine.Declare{
 		Head: p.in(by), ID: p.id(), Flow: among(o.r[3], "main", "main", "sub"),
 		On:      engine.FlowRef{Session: on.name, Flow: among(o.r[4], "", "main", "sub")},
-		MaxWait: among(o.r[5], 0, 0, 10*time.Second), Attach: o.r[6]%2 == 0,
+		MaxWait: among(o.r[5], 0, 0, 10*time.Second), Attach: o.r[6]%2 == 0, Encloses: o.r[7]>>8%3 == 0,
 	}
 	if o.r[4]>>8%3 == 0 {
 		c.On.Session, c.On.Agent = "", on.agent

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 //	crowd key=K holder=NAME [session=none]   (asks for K, which is held, under so many ids that older ones leave the window)
 //	convert fence=N key=K [mode=M] [key=K ...] [wait|preempt] [detached] [max_wait=D] [id=R] [explain]
 //	arrive fence=N [max_wait=D] [detached] [id=R]
-//	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [detached] [max_wait=D] [id=R]
+//	declare holder=NAME [flow=F] on=AGENT | on_session=NAME [on_flow=F] [encloses] [detached] [max_wait=D] [id=R]
 //	release fence=N [note="..."] [outcome=W] [id=R]   renew fence=N [progress=W] [ttl=D] [id=R]   get fence=N
 //	poll ticket=tN [detached]   leave ticket=tN
 //	        (all of them in the name of the lease's holder, unless as=NAME; as=nobody omits the session)
@@ -752,7 +752,7 @@ func (s *script) declare(w *words) error {
 	c := &engine.Declare{
 		Head: s.head(w), ID: s.id(), Flow: s.flowIn(w), Purpose: w.get("purpose"),
 		On: engine.FlowRef{Agent: w.get("on"), Flow: w.get("on_flow")}, MaxWait: w.duration("max_wait"),
-		Attach: !w.has("detached"),
+		Attach: !w.has("detached"), Encloses: w.has("encloses"),
 	}
 	if w.has("on_session") {
 		c.On.Session = s.actor(c.Namespace, w.get("on_session")).public

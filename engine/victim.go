@@ -9,7 +9,8 @@ import (
 )
 
 // breakDeadlock ends the wait of a cycle's victim: the lowest base priority, then the fewest
-// leases, then the youngest wait. A wait for the end of a task comes before all others, because
+// leases, then the youngest wait. One that encloses work comes after all others: the work cannot
+// wait for itself. A wait for the end of a task comes before all others, because
 // ending it undoes nothing: its caller is notified at once, and the task continues. Were the
 // worker's wait to end instead, its attempt would fail and be repeated, and meet the same wait
 // each time; and a task in line would come back to it. Where the patterns of the contested keys
@@ -24,6 +25,9 @@ func (e *Engine) breakDeadlock(cycle []store.SearchStep) {
 		steps[i] = interlock.CycleStep{Agent: p.Agent, Session: p.Session, Flow: p.Flow, Victim: i == 0}
 		if !p.Task.IsZero() { // in line: that is the flow of its worker, when it has one
 			steps[i].Flow = p.Task.String()
+		}
+		if h.Req().Encloses {
+			steps[i].Next = interlock.Within
 		}
 		if h.Via != store.NoNeed {
 			c := h.Req().ClaimAt(int(h.Via))

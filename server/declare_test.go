@@ -53,6 +53,14 @@ func TestDeclaredWaits(t *testing.T) {
 		)
 		d.delete("/v1/tickets/" + held.str("ticket.id")).want(200)
 
+		// Work under the lease does not wait for it, whatever its priority is.
+		d.post("/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"},"encloses":true}`).want(202)
+		d.post(
+			"/v1/leases", `{"session":"`+two+`","priority":1,"on_conflict":"wait","claims":[{"key":"plan","mode":"shared"}]}`,
+		).want(409, "deadlock").is("cycle.1.next", "within").is("advice.action", "work_elsewhere").says(
+			"detail", "plan (shared) is held by your own lease, the one of planner under which you work",
+		)
+
 		// It ends with the session that it is for.
 		waiting := d.start(d.request("POST", "/v1/waits", `{"session":"`+one+`","on":{"agent":"reviewer"},"wait_ms":50000}`))
 		pass(time.Second)

@@ -235,7 +235,7 @@ func (d *jsonIn) resumeRequest(cmd *engine.Resume, wait *time.Duration) given {
 	})
 }
 
-var declareRequestFields = []string{"session", "flow", "agent", "purpose", "on", "wait_ms", "max_wait_ms"}
+var declareRequestFields = []string{"session", "flow", "agent", "purpose", "on", "encloses", "wait_ms", "max_wait_ms"}
 
 // declareRequest reads a body of the kind api.DeclareRequest.
 func (d *jsonIn) declareRequest(cmd *engine.Declare, wait *time.Duration) {
@@ -251,9 +251,11 @@ func (d *jsonIn) declareRequest(cmd *engine.Declare, wait *time.Duration) {
 			cmd.Purpose = d.str()
 		case 4: // on
 			d.partyRequest(&cmd.On)
-		case 5: // wait_ms
+		case 5: // encloses
+			cmd.Encloses = d.yes()
+		case 6: // wait_ms
 			*wait = d.ms()
-		case 6: // max_wait_ms
+		case 7: // max_wait_ms
 			cmd.MaxWait = d.ms()
 		}
 	})

@@ -68,7 +68,7 @@ type Event struct {
 	Version     interlock.Version `journal:"52"` // of an event that answers a commit, too
 	AsOf        interlock.Version `journal:"53"` // a request's: see Acquire; 0 where the namespace had no commit yet
 	ContentType string            `journal:"54"`
-	// Queued, Granted: wantsDocuments or 0; Written: interlock.WriteOp; EffectChanged:
+	// Queued, Granted: store.WantsDocuments, store.Encloses or 0; Written: interlock.WriteOp; EffectChanged:
 	// interlock.EffectState; Decided: interlock.Verdict; Parked: asksPerson; of a task
 	// interlock.TaskState; NamespaceMoved: MoveStep
 	Op uint8 `journal:"55"`

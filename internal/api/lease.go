@@ -185,8 +185,9 @@ type CycleStep struct {
 	Mode string `json:"mode"`
 	// Whether its wait was ended.
 	Victim bool `json:"victim"`
-	// How the next one blocks it: holds, or ahead, which is ahead in line with a mode that excludes
-	// it; empty at a barrier, for a declared wait, and in decisions of an older version.
+	// How the next one blocks it: holds, ahead, which is ahead in line with a mode that excludes it, or
+	// within, which works under a lease of this one; empty at a barrier, for another declared wait,
+	// and in decisions of an older version.
 	Next string `json:"next"`
 }
 

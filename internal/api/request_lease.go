@@ -175,6 +175,9 @@ type DeclareRequest struct {
 	Purpose string `json:"purpose,omitempty" max:"MaxPurposeBytes"`
 	// The session or the agent that the wait is for.
 	On PartyRequest `json:"on"`
+	// That session or agent works under a lease of this flow. A wait of its own for that lease, also
+	// through others, then ends as a deadlock, and this one does not.
+	Encloses bool `json:"encloses,omitempty"`
 	// How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
 	Wait Milliseconds `json:"wait_ms,omitempty"`
 	// The maximum time in line; for ever if left out or 0.

@@ -267,6 +267,11 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 		if len(eff.Tasks) == 1 {
 			return say("release your leases in the cycle, then wait for the task again")
 		}
+		if c != nil && waitsForOwn(c.Cycle) {
+			return interlock.Advice{
+				Action: interlock.ActWorkElsewhere, Message: "use that lease, which has the key, or ask for other keys",
+			}
+		}
 	case interlock.CodeExpired:
 		if eff.Lease.ExpiresIn > 0 {
 			return closedAdvice(&eff.Lease)

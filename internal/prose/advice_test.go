@@ -74,6 +74,9 @@ func TestAdviceSentences(t *testing.T) {
 			Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}},
 		},
 	}
+	around := engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{
+		{Agent: "a", Victim: true, Key: "k", Next: interlock.Holds}, {Agent: "b", Next: interlock.Within},
+	}}}
 	asks := &interlock.Yield{Agent: "support-2", Purpose: "fix the outage"}
 	taking := &interlock.Yield{Agent: "support-2", Revoked: true}
 	lease := func(change func(*interlock.Lease)) interlock.Lease {
@@ -246,6 +249,11 @@ func TestAdviceSentences(t *testing.T) {
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: &hurt},
 			"retry", time.Second,
 			`release your leases in the cycle, then acquire all keys in one request`,
+		},
+		{
+			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: &around},
+			"work_elsewhere", 0,
+			`use that lease, which has the key, or ask for other keys`,
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeExpired, Lease: interlock.Lease{EndedBy: "stall"}},

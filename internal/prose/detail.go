@@ -1,6 +1,7 @@
 package prose
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -26,6 +27,11 @@ func Detail(eff *engine.Effect) string {
 		return situation(c) + "; " + text
 	case id == message.FollowDeadlock && len(c.Cycle) > 0:
 		return text + ": " + cycleText(c.Cycle)
+	case eff.Code == interlock.CodeDeadlock && waitsForOwn(c.Cycle):
+		return fmt.Sprintf(
+			"waiting would never end: %s is held by your own lease, the one of %s under which you work",
+			keyText(&c.Cycle[0]), AgentName(c.Cycle[1].Agent),
+		)
 	case eff.Code == interlock.CodeDeadlock && len(c.Cycle) > 0:
 		return "waiting would be a deadlock: " + cycleText(c.Cycle)
 	case eff.Code == interlock.CodeTaken && len(c.Holders) > 0:
@@ -34,6 +40,11 @@ func Detail(eff *engine.Effect) string {
 		return text + "; " + situation(c)
 	}
 	return text
+}
+
+// waitsForOwn reports whether a cycle is that of work which waits for the lease around it.
+func waitsForOwn(cycle []interlock.CycleStep) bool {
+	return len(cycle) == 2 && cycle[0].Next == interlock.Holds && cycle[1].Next == interlock.Within
 }
 
 // namesNoBlocker has the messages that say of a conflict only that there is one.

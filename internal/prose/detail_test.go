@@ -26,6 +26,9 @@ func TestDetail(t *testing.T) {
 	cycle := engine.Conflict{Conflict: interlock.Conflict{
 		Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}},
 	}}
+	around := engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{
+		{Agent: "a", Victim: true, Key: "k", Next: interlock.Holds}, {Agent: "b", Next: interlock.Within},
+	}}}
 	over := message.New(
 		message.LeaseOver, message.Sub(message.New(message.TheLease, key)), message.Sub(message.New(message.LeaseExpired)),
 		message.Sub(nil), message.Sub(nil), message.Sub(nil), message.Sub(message.New(message.KeyTaken)),
@@ -60,6 +63,10 @@ func TestDetail(t *testing.T) {
 		{
 			interlock.CodeDeadlock, over, &cycle,
 			"waiting would be a deadlock: a (you) waits for b, b waits for k, which needs c, c waits for a (you)",
+		},
+		{
+			interlock.CodeDeadlock, over, &around,
+			"waiting would never end: k is held by your own lease, the one of b under which you work",
 		},
 		{
 			interlock.CodeTaken, over, &plain,

@@ -295,7 +295,9 @@ func cycleText(cycle []interlock.CycleStep) string {
 		text := name(&cycle[i]) + " waits for "
 		switch {
 		case cycle[i].Key == "" && behind: // a declared wait
-			text += next
+			if text += next; cycle[i].Next == interlock.Within {
+				text += ", which works under its lease"
+			}
 		case cycle[i].Key == "":
 			text += "another"
 		case behind && cycle[i].Mode == interlock.Barrier:

@@ -172,6 +172,9 @@ func (p *FlowState) Shows(n *Node, modes lockmode.Set) bool {
 
 // IsBetterVictim reports whether a is rather to be sacrificed than b.
 func IsBetterVictim(a, b *Request) bool {
+	if a.Encloses != b.Encloses {
+		return b.Encloses
+	}
 	if a.Follows() != b.Follows() {
 		return a.Follows()
 	}

@@ -9,6 +9,9 @@ import (
 // WantsDocuments in Op of record.Queued or record.Granted marks a request that asked for documents.
 const WantsDocuments = 1
 
+// Encloses in Op of record.Queued marks a declared wait for work under a lease of the flow.
+const Encloses = 2
+
 // The documents at the keys of a lease, for a holder that asked for them:
 // Acquire.Documents. The lease keeps the setting, so each answer that hands it over, a
 // push, a poll of the ticket and a question for the lease among them, has its documents,

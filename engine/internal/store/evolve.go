@@ -235,7 +235,7 @@ func (st *State) request(ev *record.Event) (*Request, error) {
 	}
 	if ev.Target != 0 {
 		b := r.MutableExt()
-		b.Target, b.TargetFlow = r.NS.ByNum[ev.Target], ev.TargetFlow
+		b.Target, b.TargetFlow, b.Encloses = r.NS.ByNum[ev.Target], ev.TargetFlow, ev.Op&Encloses != 0
 		if r.Target == nil || r.Target.NS != r.NS || ev.Kind != record.Queued || len(ev.Claims) > 0 {
 			return nil, errUnknown
 		}

@@ -521,6 +521,7 @@ type RequestExt struct {
 	Alternatives []*Request  // of a request for any of several claims: see any.go
 	Target       *Session    // of a declared wait: the session that it waits for
 	TargetFlow   string      // of a declared wait: the flow of Target, "" for all
+	Encloses     bool        // of a declared wait: Target works under a lease of the flow
 	Awaited      *Follower   // of a wait for the end of a task
 	seat         int32       // of a wait for the end of a task: its index in Tasks.Awaits
 }

@@ -2805,8 +2805,9 @@ class CycleStep(TypedDict):
     mode: str
     # Whether its wait was ended.
     victim: bool
-    # How the next one blocks it: holds, or ahead, which is ahead in line with a mode that excludes it; empty at a
-    # barrier, for a declared wait, and in decisions of an older version.
+    # How the next one blocks it: holds, ahead, which is ahead in line with a mode that excludes it, or within, which
+    # works under a lease of this one; empty at a barrier, for another declared wait, and in decisions of an older
+    # version.
     next: str
 
 
@@ -3256,6 +3257,9 @@ class DeclareRequest(_DeclareRequestRequired, total=False):
     agent: str
     # The target of the wait.
     purpose: str
+    # That session or agent works under a lease of this flow. A wait of its own for that lease, also through others,
+    # then ends as a deadlock, and this one does not.
+    encloses: bool
     # How long to wait within the call, 55000 at most. 0: stand in line and answer at once.
     wait_ms: Milliseconds
     # The maximum time in line; for ever if left out or 0.

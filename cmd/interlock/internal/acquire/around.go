@@ -46,6 +46,7 @@ func (o *Neighbours) Await(name string, lost context.CancelCauseFunc) (end func(
 		defer close(done)
 		body := &api.DeclareRequest{
 			Session: o.session, Flow: o.flow, On: api.PartyRequest{Session: name}, Purpose: "a command of its own",
+			Encloses: true,
 		}
 		ask := cli.Request{Method: http.MethodPost, Path: "/v1/waits", Body: body, ID: cli.FreshID()}
 		var got view.LeaseAnswer
