@@ -331,9 +331,9 @@ type CycleStep struct {
 type BlockerRole uint8
 
 const (
-	Holds BlockerRole = 1 + iota // it holds the key, or something above or below it
-	Ahead                        // it is ahead in line, with a mode that excludes it
-	Within                       // it works under a lease of the waiter, which declared that
+	Holds  BlockerRole = 1 + iota // it holds the key, or something above or below it
+	Ahead                         // it is ahead in line, with a mode that excludes it
+	Within                        // it works under a lease of the waiter, which declared that
 )
 
 func (s BlockerRole) String() string {

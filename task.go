@@ -293,7 +293,7 @@ type TaskQueue struct {
 type ApprovalPolicy uint8
 
 const (
-	// ApprovalOnce has a task whose approval was used ask again when it is replayed.
+	// ApprovalOnce has a task with a used approval ask again when it is replayed.
 	ApprovalOnce ApprovalPolicy = iota
 	// ApprovalReuse lets the approval stand.
 	ApprovalReuse

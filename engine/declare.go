@@ -15,7 +15,7 @@ import (
 // granted. It exists for the deadlocks that go through it. It ends like any wait, and when the
 // session that it waits for is over.
 //
-// A flow whose lease encloses work in another session, such as a command that it runs, declares
+// A flow with a lease around work in another session, such as a command that it runs, declares
 // that as well. The work ends before its wait does, whatever the engine decides. So in a cycle
 // such a wait is not the victim but the one of the work, which would wait for itself.
 

@@ -51,8 +51,9 @@ func TestBadPatterns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		d := newDoor(t)
 		for body, words := range map[string]string{
+			`{"pattern":"a:{id}","rate":60}`: "a rate needs per",
+
 			`{"pattern":"a:{id"}`:                                                                                  `shape "a:{id"`,
-			`{"pattern":"a:{id}","rate":60}`:                                                                       "a rate needs per",
 			`{"pattern":"a:{id}","burst":3}`:                                                                       "need a rate",
 			`{"pattern":"a:{id}","ttl_ms":999}`:                                                                    "ttl",
 			`{"pattern":"a:{id}","ttl_ms":20000,"max_ttl_ms":10000}`:                                               "ttl 20s is above max_ttl 10s",

@@ -43,7 +43,7 @@ type Event struct {
 	Waited  time.Duration         `journal:"19"`
 	Held    time.Duration         `journal:"20"`
 	Cycle   []interlock.CycleStep `journal:"21"`
-	Changed bool                  `journal:"31"` // a possible writer held a key while the request waited; TaskDispatched: see there
+	Changed bool                  `journal:"31"` // a possible writer held a key meanwhile; TaskDispatched: see there
 
 	// More of a request.
 	Any    bool     `journal:"33"` // Claims are alternatives
