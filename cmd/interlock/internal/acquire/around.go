@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/view"
 	"github.com/interlockdev/interlock/internal/api"
 )
@@ -29,11 +33,45 @@ type Neighbours struct {
 
 // Around returns the flow around this command, nil if there is none.
 func Around(a *cli.App) *Neighbours {
-	o := &Neighbours{api: a.API(), session: os.Getenv("INTERLOCK_SESSION"), flow: os.Getenv("INTERLOCK_FLOW")}
-	if _, err := interlock.ParseSessionID(o.session); err != nil || o.flow == "" {
+	session, flow, ok := link.Around(a)
+	if !ok {
 		return nil
 	}
-	return o
+	return &Neighbours{api: a.API(), session: session, flow: flow}
+}
+
+// ErrOwnLease reports that a request waits for the lease around this command.
+var ErrOwnLease = errors.New("waiting would never end")
+
+// OwnLease returns the refusal of a request that is blocked by the lease under which this command runs; nil if none of
+// the holders is that.
+func OwnLease(holders []api.Holder) error {
+	fence, keys := os.Getenv("INTERLOCK_FENCE"), ownKeys()
+	for i := range holders {
+		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
+			return cli.ExitWith(cli.ExitDeadlock, fmt.Errorf(
+				"%w: %s is held by your own lease, under which this command runs (fence %s in INTERLOCK_FENCE): work under that, or ask for other keys",
+				ErrOwnLease, cli.Clean(string(h.Key)), h.Fence,
+			))
+		}
+	}
+	return nil
+}
+
+// ownKeys are the keys of the lease around this command.
+func ownKeys() []string { return strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n") }
+
+// Overlaps returns the first of some keys that is one of the lease around this command, or lies above or below one; ""
+// for none.
+func (o *Neighbours) Overlaps(keys []interlock.Key) interlock.Key {
+	for _, own := range ownKeys() {
+		for _, key := range keys {
+			if k := string(key); own != "" && (k == own || strings.HasPrefix(k, own+"/") || strings.HasPrefix(own, k+"/")) {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // Await declares that the flow waits for the session of that public name, until end is called. If

@@ -68,7 +68,7 @@ The command finds in its environment
 
   INTERLOCK_EFFECT_ACTION  the digest of the action: an idempotency key, if the target
                            takes one
-  INTERLOCK_SESSION, INTERLOCK_URL  as with interlock run
+  INTERLOCK_SESSION and the others that a client joins by, as with interlock run
 
 Exit codes: 0 it is done, now or before; 65 the outcome is unknown; that of --not-done-exit
 as it is; 75 another claimer was about to do it for longer than --wait; 126 or 127 when the
@@ -188,11 +188,14 @@ func (r *effectRun) command() (result job.Result, err error) {
 		defer close(copied)
 		_, _ = io.Copy(&r.output, read)
 	}()
+	// The command holds what is around it, and an effect holds no key.
+	session, flow, ok := link.Around(r.a)
+	if !ok {
+		session, flow = r.c.SessionID().String(), client.SharedFlow
+	}
 	j := &job.Job{
 		Path: r.path, Argv: r.argv, Files: []*os.File{os.Stdin, write, os.Stderr},
-		Env: link.Environment(
-			r.a, r.c.SessionID().String(), client.SharedFlow, r.pass, "INTERLOCK_EFFECT_ACTION="+r.digest,
-		),
+		Env:       link.Environment(r.a, r.agent, session, flow, r.pass, "INTERLOCK_EFFECT_ACTION="+r.digest),
 		KillAfter: job.LeftoversWithin, Tell: r.a.Complain, Signals: r.signals,
 	}
 	result, err = j.Run()

@@ -195,6 +195,12 @@ func (s *longPollRequest) beginInside(ctx context.Context) (answer []byte, err e
 	if _, refused := errors.AsType[*interlock.Error](err); !refused || cli.ExitCode(err) != cli.ExitNotAcquired {
 		return answer, err
 	}
+	var blocked api.ProblemDocument
+	if json.Unmarshal(answer, &blocked) == nil {
+		if own := acquire.OwnLease(blocked.Holders); own != nil {
+			return nil, own
+		}
+	}
 	inLine.Agent = ""
 	if inLine.Session, err = s.own.Open(ctx); err != nil {
 		return nil, err

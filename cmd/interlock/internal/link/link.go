@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 )
@@ -40,11 +41,19 @@ func HangUp(c *client.Client) {
 	_ = c.Close(ctx)
 }
 
-// Environment is ours with what a command should know that works in a flow of a session;
-// own is what it should know of its lease, and pass the flags as variables.
-func Environment(a *cli.App, session, flow string, pass []string, own ...string) []string {
+// Environment is ours with what a command should know that works in a flow of a session of an agent;
+// own is what it should know of its lease, and pass the flags as variables. A client that is made in the
+// command joins the session by them.
+func Environment(a *cli.App, agent, session, flow string, pass []string, own ...string) []string {
+	if agent == "" {
+		agent = cli.OwnName()
+	}
+	if tenant := a.Server.Tenant(); tenant != "" {
+		own = append(own, "INTERLOCK_NAMESPACE="+string(tenant))
+	}
 	own = append(append(
 		own,
+		"INTERLOCK_AGENT="+agent,
 		"INTERLOCK_SESSION="+session,
 		"INTERLOCK_FLOW="+flow,
 		"INTERLOCK_URL="+strings.Join(a.Server.URLs(), ","),
@@ -55,6 +64,16 @@ func Environment(a *cli.App, session, flow string, pass []string, own ...string)
 		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
 	})
 	return append(env, own...)
+}
+
+// Around returns the session and the flow around this command, if it is on the same server and in the same
+// namespace: those of an "interlock run", or of the work at a task.
+func Around(a *cli.App) (session, flow string, ok bool) {
+	session, flow = os.Getenv("INTERLOCK_SESSION"), os.Getenv("INTERLOCK_FLOW")
+	_, err := interlock.ParseSessionID(session)
+	ok = err == nil && flow != "" && os.Getenv("INTERLOCK_URL") == strings.Join(a.Server.URLs(), ",") &&
+		os.Getenv("INTERLOCK_NAMESPACE") == string(a.Server.Tenant())
+	return session, flow, ok
 }
 
 // Repeated are the flags about the connection to the server, as variables for the command; its

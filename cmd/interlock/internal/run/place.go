@@ -3,12 +3,8 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -22,34 +18,26 @@ import (
 type waiterRow struct {
 	r        *invocation
 	c        *client.Client
-	around   *acquire.Neighbours // nil: nothing waits while this waits
 	deadline time.Time
 	cancel   context.CancelCauseFunc
 
-	declared func()
-	shown    *acquire.Line
-	stopAsk  context.CancelFunc
-	done     chan struct{}
+	shown   *acquire.Line
+	stopAsk context.CancelFunc
+	done    chan struct{}
 }
-
-var errOwnLease = errors.New("waiting would never end")
 
 // queued is called by the client when the request has a place.
 func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) {
-	if own := ownHolder(holders); own != nil {
-		l.cancel(fmt.Errorf("%w: %s is held by the lease under which this command runs (fence %s in INTERLOCK_FENCE): run it without a lease of its own, or on other keys",
-			errOwnLease, cli.Clean(string(own.Key)), own.Fence))
-		return
-	}
-	if l.around != nil && l.declared == nil {
-		l.declared = l.around.Await(l.c.SessionName(), l.cancel)
-	}
-	if l.r.quiet {
-		return
-	}
 	list := make([]api.Holder, len(holders))
 	for i := range holders {
 		list[i] = cli.HolderOf(&holders[i])
+	}
+	if err := acquire.OwnLease(list); err != nil {
+		l.cancel(err)
+		return
+	}
+	if l.r.quiet {
+		return
 	}
 	first := l.shown == nil
 	if first {
@@ -65,17 +53,6 @@ func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) 
 			l.ask(ctx)
 		}()
 	}
-}
-
-// ownHolder finds the lease of a command that runs this one.
-func ownHolder(holders []interlock.Holder) *interlock.Holder {
-	fence, keys := os.Getenv("INTERLOCK_FENCE"), strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n")
-	for i := range holders {
-		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
-			return h
-		}
-	}
-	return nil
 }
 
 // ask looks at the keys until ctx ends: the stream tells of the end of the wait
@@ -116,9 +93,6 @@ func (l *waiterRow) holders() []api.Holder {
 
 // end takes what is shown away. It may be called more than once.
 func (l *waiterRow) end() {
-	if l.declared != nil {
-		l.declared()
-	}
 	if l.stopAsk != nil {
 		l.stopAsk()
 		<-l.done

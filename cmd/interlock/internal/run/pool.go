@@ -197,7 +197,8 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 	name := cli.Clean(string(part.Key))
 	j := &job.Job{
 		Path: p.path, Argv: p.argv, Files: []*os.File{p.null, os.Stdout, os.Stderr}, Background: true,
-		Env: link.Environment(p.a, p.c.SessionID().String(), client.SharedFlow, p.pass,
+		// The commands of two parts exclude each other, so each is a flow.
+		Env: link.Environment(p.a, p.agent, p.c.SessionID().String(), partFlow(part), p.pass,
 			"INTERLOCK_PART="+strconv.Itoa(part.Index), "INTERLOCK_KEYS="+string(part.Key),
 			"INTERLOCK_FENCE="+part.Fence.String(), "INTERLOCK_LEASE="),
 		KillAfter: part.Grace - part.Grace/5, Lost: ctx.Done(),
@@ -218,6 +219,9 @@ func (p *partition) work(ctx context.Context, part client.Part) {
 		p.report(part, "done", "")
 	}
 }
+
+// partFlow is the flow that the command for a part works in.
+func partFlow(part client.Part) string { return client.SharedFlow + "-" + strconv.Itoa(part.Index) }
 
 // fail makes the member leave; the first reason counts.
 func (p *partition) fail(err error) {

@@ -78,8 +78,13 @@ has
   INTERLOCK_LEASE    the lease's id, which is a secret
   INTERLOCK_FENCE    the fence: pass it along wherever the command writes
   INTERLOCK_KEYS     the keys, one a line
-  INTERLOCK_SESSION  the session's id, a secret too, for interlock agent wait
-  INTERLOCK_URL      the server
+  INTERLOCK_SESSION  the session's id, a secret too; INTERLOCK_FLOW is the flow in it
+  INTERLOCK_AGENT    the agent's name
+  INTERLOCK_URL      the server; INTERLOCK_NAMESPACE is the namespace, unless it is the
+                     credential's
+
+Clients, hooks and "interlock mcp" in the command join the session by these: they are the same
+agent, and have the keys of the lease already.
 
 With --documents it also has the documents at the keys, read in the same step as the lease
 was granted:
@@ -96,8 +101,8 @@ about to end, and why it ended. With --stall the command must report its progres
 
 "interlock workflow start" starts runs of workflows under an organisation's cap.
 
-A run inside another run, or inside the work at a task, has a session of its own. While it
-stands in line, the session around it counts as waiting for it.
+A run inside another run, or inside the work at a task, has a session of its own, for which the
+session around it counts as waiting. It is refused at once when it asks for what that holds.
 
 Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
 it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
@@ -172,7 +177,14 @@ func (r *invocation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lease, err := r.acquire(ctx, c)
+	waiting, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	if around := acquire.Around(r.a); around != nil {
+		// It waits while this stands in line, and while the command runs: a request of the command for what it holds
+		// would wait for ever.
+		defer around.Await(c.SessionName(), lost)()
+	}
+	lease, err := r.acquire(waiting, c)
 	if err != nil {
 		link.HangUp(c)
 		if errors.Is(err, client.ErrSkipped) {
@@ -293,7 +305,7 @@ func (r *invocation) acquire(ctx context.Context, c *client.Client) (*client.Lea
 		ctx, done = context.WithDeadlineCause(ctx, deadline, cli.ErrInTime)
 		defer done()
 	}
-	line := &waiterRow{r: r, c: c, around: acquire.Around(r.a), deadline: deadline, cancel: cancel}
+	line := &waiterRow{r: r, c: c, deadline: deadline, cancel: cancel}
 	defer line.end()
 	req.OnQueued = line.queued
 	began := time.Now()
@@ -369,8 +381,8 @@ func (r *invocation) notAcquired(ctx context.Context, err error, line *waiterRow
 	switch {
 	case errors.As(cause, &by):
 		return cli.ExitWith(cli.ExitSignal+int(by.Signal), errors.New("interrupted: the place in line was given up"))
-	case errors.Is(cause, errOwnLease):
-		return cli.ExitWith(cli.ExitDeadlock, cause)
+	case errors.Is(cause, acquire.ErrOwnLease):
+		return cause
 	case acquire.Deadlocked(cause) != nil:
 		return cause
 	case errors.Is(err, client.ErrUnreachable):
@@ -397,7 +409,7 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 	if r.under != nil {
 		documents = append(documents, r.under.Env...)
 	}
-	env := link.Environment(r.a, c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
+	env := link.Environment(r.a, r.q.Agent, c.SessionID().String(), client.SharedFlow, r.pass, append(documents,
 		"INTERLOCK_LEASE="+lease.ID().String(), "INTERLOCK_FENCE="+lease.Fence().String(),
 		"INTERLOCK_KEYS="+view.JoinKeys(view.KeysOf(lease.Claims()), "\n"))...)
 	j := &job.Job{

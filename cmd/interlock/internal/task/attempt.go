@@ -233,7 +233,7 @@ func (c *taskCommand) run(
 	}
 	j := &job.Job{
 		Path: w.path, Argv: w.argv, Files: []*os.File{in.read, out.write, complaints.write}, Background: true,
-		Env:       link.Environment(w.a, session, h.Task.ID, w.pass, own...),
+		Env:       link.Environment(w.a, w.agent, session, h.Task.ID, w.pass, own...),
 		KillAfter: cli.Millis(h.Lease.Grace) - cli.Millis(h.Lease.Grace)/5, Lost: lost,
 		Tell: func(format string, args ...any) {
 			w.a.Complain("%s: "+format, append([]any{cli.Clean(h.Task.ID)}, args...)...)

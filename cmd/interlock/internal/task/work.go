@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/acquire"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/job"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
@@ -47,7 +50,9 @@ type worker struct {
 
 	api      *cli.API
 	presence *link.Presence
-	failed   chan error // the worker cannot go on
+	around   *acquire.Neighbours // the lease that the worker runs under, nil for none
+	blocked  map[string]bool     // the tasks that were told of which wait for it
+	failed   chan error          // the worker cannot go on
 	hurry    context.Context
 	stop     context.CancelCauseFunc // of hurry: commands that still run are ended
 
@@ -60,6 +65,8 @@ const (
 
 	// patientFor is how long a worker waits for its commands before it prints that.
 	patientFor = 50 * time.Millisecond
+	// lookAgain is how long a worker under a lease waits for tasks before it looks whether some wait for that lease.
+	lookAgain = 20 * time.Second
 	// pullAgain bounds the pause of a worker while its server is away.
 	pullAgain = 10 * time.Second
 )
@@ -84,7 +91,8 @@ payload on standard input, and in its environment
   INTERLOCK_APPROVAL  approved, if a person was asked
   INTERLOCK_APPROVAL_USED_IN  the earlier attempt that has used the approval, if any: what
                       it was given for may have been done
-  INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_URL  as with interlock run
+  INTERLOCK_SESSION, INTERLOCK_FLOW, INTERLOCK_AGENT, INTERLOCK_URL, INTERLOCK_NAMESPACE
+                      as with interlock run: clients in the command are the same agent
   TRACEPARENT         the trace of the submitter, if it sent one
 
 Its standard output is the result: JSON, or text. With exit code 0 the task is done. With
@@ -172,6 +180,10 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer w.presence.Close()
+	if w.around = acquire.Around(w.a); w.around != nil {
+		// A request of a command for what that holds would wait for ever.
+		defer w.around.Await(w.presence.Name, func(error) {})()
+	}
 	beating, quiet := context.WithCancel(context.WithoutCancel(ctx))
 	defer quiet()
 	go w.presence.Beat(beating)
@@ -242,6 +254,7 @@ func (w *worker) take(ctx context.Context, running *sync.WaitGroup) error {
 			if p.id == "" {
 				p.id = cli.FreshID()
 			}
+			w.tellBlocked(ctx)
 			list, _, err = p.pull(ctx, w.patience())
 			if err == nil || cli.ExitCode(err) != cli.ExitUnreachable {
 				p.id = ""
@@ -296,10 +309,41 @@ func (w *worker) sinceBusy() time.Duration {
 
 // patience is how long the worker may wait for a task within a call.
 func (w *worker) patience() time.Duration {
-	if w.idle == cli.Forever {
-		return interlock.MaxLongPoll
+	most := interlock.MaxLongPoll
+	if w.around != nil {
+		most = lookAgain
 	}
-	return min(interlock.MaxLongPoll, max(0, time.Duration(w.idle)-w.sinceBusy()))
+	if w.idle == cli.Forever {
+		return most
+	}
+	return min(most, max(0, time.Duration(w.idle)-w.sinceBusy()))
+}
+
+// tellBlocked tells of each task, once, that waits for the lease under which the worker runs: the worker gets it only
+// when it has ended itself.
+func (w *worker) tellBlocked(ctx context.Context) {
+	if w.around == nil {
+		return
+	}
+	query := url.Values{"queue": {w.queue}, "state": {interlock.TaskWaiting.String()}, "limit": {"100"}}
+	_, answer, err := w.api.Do(ctx, cli.Request{Method: http.MethodGet, Path: "/v1/tasks", Query: query})
+	var list api.TaskList
+	if err != nil || json.Unmarshal(answer, &list) != nil {
+		return // the pull tells what is wrong
+	}
+	for i := range list.Tasks {
+		t := view.TaskOf(&list.Tasks[i])
+		if key := w.around.Overlaps(t.Keys()); key != "" && !w.blocked[t.ID] {
+			if w.blocked == nil {
+				w.blocked = map[string]bool{}
+			}
+			w.blocked[t.ID] = true
+			w.a.Complain(
+				"%s waits for %s, which your own lease has, under which this worker runs: start the worker without it, or on other keys",
+				cli.Clean(t.ID), cli.Clean(string(key)),
+			)
+		}
+	}
 }
 
 // fail ends the worker; the first reason counts.
