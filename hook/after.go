@@ -21,6 +21,7 @@ const (
 // after notes what a tool has written, and releases it where leases are held for one edit only.
 func (v *visit) after(ctx context.Context) error {
 	v.learnReads()
+	v.took()
 	files := v.locator.files(v.ev.Writes)
 	if len(files) == 0 {
 		return nil

@@ -16,13 +16,21 @@ import (
 // before decides whether a tool may run: it takes the files that the tool writes, and waits for them.
 func (v *visit) before(ctx context.Context) (Verdict, error) {
 	v.learnReads()
-	if deny, err := v.trees(ctx); err != nil || deny != "" {
-		return v.verdict(deny, ""), err
+	if err := v.giveWay(ctx, v.ev.Takes); err != nil {
+		return Verdict{}, err
 	}
 	files := v.locator.files(v.ev.Writes)
+	var outer []api.Lease
+	if len(files)+len(v.ev.Trees) > 0 {
+		outer = v.outer(ctx)
+	}
+	if deny, err := v.trees(ctx, outer); err != nil || deny != "" {
+		return v.verdict(deny, ""), err
+	}
 	if len(files) == 0 {
 		return Verdict{Tell: v.news()}, nil
 	}
+	files = v.within(files, outer)
 	if err := v.yield(ctx, files); err != nil {
 		return Verdict{}, err
 	}
@@ -94,6 +102,8 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 		return "", "", p
 	case conflict(p):
 		return conflictText(p), "", nil
+	case !slices.ContainsFunc(files, func(file File) bool { return file.Key == file.self() }):
+		return "", "", nil // the leases around them protect them
 	case v.o.mode == "strict":
 		return unprotected(p, true), "", nil
 	}
@@ -166,14 +176,14 @@ func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell s
 
 // changeOf returns the change of a file that the agent has not seen, nil for none. v.mu is held.
 func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *change, when string) {
-	knows, known := f.knows[file.Key]
+	knows, known := f.knows[file.self()]
 	when = "since you read it"
 	if !known {
-		knows, known = f.refused[file.Key]
+		knows, known = f.refused[file.self()]
 		when = "while you waited for it"
 	}
 	unseen := func(age time.Duration) bool { return !known || time.Now().Add(-age).After(knows) }
-	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file.Key)
+	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file.self())
 	if ok && unseen(time.Since(w.at)) && (known || came && g.Changed) {
 		by := api.Name{Agent: w.agent, Flow: w.flow, Session: w.agent}
 		own := ""
@@ -232,18 +242,27 @@ func (v *visit) yield(ctx context.Context, files []File) error {
 	return nil
 }
 
+// overlaps reports whether a key is one of the files, or lies above or below one.
 func overlaps(key string, files []File) bool {
+	key = selfOf(key)
 	return slices.ContainsFunc(files, func(file File) bool {
-		k := string(file.Key)
+		k := string(file.self())
 		return k == key || strings.HasPrefix(k, key+"/") || strings.HasPrefix(key, k+"/")
 	})
 }
 
 // trees denies a command that changes files at large while another session holds one of them. It takes
 // nothing: a lease on a whole checkout would stop all others.
-func (v *visit) trees(ctx context.Context) (deny string, err error) {
+func (v *visit) trees(ctx context.Context, outer []api.Lease) (deny string, err error) {
+	var trees []File
 	for _, folder := range v.ev.Trees {
 		tree := v.locator.file(folder)
+		trees = append(trees, tree)
+		if inside := v.within([]File{tree}, outer)[0]; inside != tree {
+			trees = append(trees, inside)
+		}
+	}
+	for _, tree := range trees {
 		var view api.KeyView
 		if err := v.get(ctx, "/v1/keys/"+url.PathEscape(string(tree.Key)), nil, &view); err != nil {
 			if err := ignoreProblem(err); err != nil {
@@ -262,7 +281,7 @@ func (v *visit) trees(ctx context.Context) (deny string, err error) {
 		own := v.own()
 		for i := range holders {
 			h := &holders[i]
-			if own != "" && h.Session == own {
+			if own != "" && h.Session == own || isOf(h, outer) {
 				continue
 			}
 			files := []File{tree}
@@ -273,6 +292,13 @@ func (v *visit) trees(ctx context.Context) (deny string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// isOf reports whether a holder holds one of some leases. A listing of leases has no fences.
+func isOf(h *api.Holder, leases []api.Lease) bool {
+	return slices.ContainsFunc(leases, func(l api.Lease) bool {
+		return h.Fence == l.Fence || h.Fence == 0 && h.Session == l.Holder.Session && h.Flow == l.Holder.Flow
+	})
 }
 
 // holdersBelow lists the holders of files below a folder.

@@ -12,6 +12,7 @@ type claudeBody struct {
 	AgentType    string             `json:"agent_type"`
 	Tool         string             `json:"tool_name"`
 	Input        toolInput          `json:"tool_input"`
+	Response     json.RawMessage    `json:"tool_response"`
 	Call         string             `json:"tool_use_id"`
 	Prompt       string             `json:"prompt"`
 	Message      string             `json:"last_assistant_message"`
@@ -37,6 +38,7 @@ func parseClaude(body []byte, also map[string]string) (*Event, error) {
 		Alone: in.Background != nil && len(*in.Background) == 0, Worktree: in.Worktree,
 	}
 	ev.tool(in.Tool, in.Input, also)
+	ev.mcp(in.Tool, in.Input, in.Response)
 	return ev.check("hook_event_name", "session_id")
 }
 

@@ -1,6 +1,9 @@
 package hook
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // copilotBody is the input of a hook of Copilot CLI 1.0.102 under its own names, from its documentation. With
 // event names in PascalCase its bodies are those of Claude Code.
@@ -13,7 +16,8 @@ type copilotBody struct {
 	Prompt  string    `json:"prompt"`
 	Event   string    `json:"hookEventName"`
 	Result  *struct {
-		Type string `json:"resultType"`
+		Type string          `json:"resultType"`
+		Text json.RawMessage `json:"textResultForLlm"`
 	} `json:"toolResult"`
 	Reason string `json:"reason"`
 }
@@ -55,6 +59,11 @@ var copilot = harness{
 			ev.Kind = FailedTool
 		}
 		ev.tool(in.Tool, in.Args, also)
+		if in.Result != nil {
+			ev.mcp(in.Tool, in.Args, in.Result.Text)
+		} else {
+			ev.mcp(in.Tool, in.Args, nil)
+		}
 		return ev.check("hookEventName", "sessionId")
 	},
 	answer: func(ev *Event, v Verdict) any {

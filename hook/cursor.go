@@ -1,21 +1,25 @@
 package hook
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // cursorBody is the input of a hook of Cursor, from its documentation of November 2026.
 type cursorBody struct {
-	Conversation string    `json:"conversation_id"`
-	Event        string    `json:"hook_event_name"`
-	Dir          string    `json:"cwd"`
-	Roots        []string  `json:"workspace_roots"`
-	Agent        string    `json:"subagent_id"`
-	AgentType    string    `json:"subagent_type"`
-	Tool         string    `json:"tool_name"`
-	Input        toolInput `json:"tool_input"`
-	Call         string    `json:"tool_use_id"`
-	Command      string    `json:"command"`
-	File         string    `json:"file_path"`
-	Prompt       string    `json:"prompt"`
+	Conversation string          `json:"conversation_id"`
+	Event        string          `json:"hook_event_name"`
+	Dir          string          `json:"cwd"`
+	Roots        []string        `json:"workspace_roots"`
+	Agent        string          `json:"subagent_id"`
+	AgentType    string          `json:"subagent_type"`
+	Tool         string          `json:"tool_name"`
+	Input        toolInput       `json:"tool_input"`
+	Output       json.RawMessage `json:"tool_output"`
+	Call         string          `json:"tool_use_id"`
+	Command      string          `json:"command"`
+	File         string          `json:"file_path"`
+	Prompt       string          `json:"prompt"`
 }
 
 // cursorEvents are named in lower case: Cursor writes preToolUse, and PreToolUse for hooks of Claude Code.
@@ -40,6 +44,7 @@ func parseCursor(body []byte, also map[string]string) (*Event, error) {
 		ev.Dir = in.Roots[0]
 	}
 	ev.tool(in.Tool, in.Input, also)
+	ev.mcp(in.Tool, in.Input, in.Output)
 	switch name {
 	case "beforeshellexecution", "aftershellexecution":
 		ev.Tool = "Shell"

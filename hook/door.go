@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/place"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -24,7 +25,8 @@ type visit struct {
 	ev      *Event
 	o       settings
 	locator *locator
-	hears   bool // the harness passes texts to the model with this event
+	around  string // the ids of the leases around the agent's process
+	hears   bool   // the harness passes texts to the model with this event
 }
 
 // touchEvery is how often a session is renewed at most. It is far below its ttl.
@@ -38,6 +40,7 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 	ctx := r.Context()
 	v := &visit{
 		Handler: h, ev: ev, o: o, locator: newLocator(r, h.host, ev.Dir), hears: from.hears(ev),
+		around: r.Header.Get(place.HeaderLease),
 		conversation: h.memory.conversation(
 			r.Header.Get("Authorization"), r.Header.Get("Interlock-Namespace"), ev.Session,
 		),

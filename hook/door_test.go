@@ -19,6 +19,7 @@ type rig struct {
 	api     apitest.API
 	handler *Handler
 	query   string
+	around  string // the leases around the agent's process
 }
 
 // inBubble runs a test with a rig in fake time.
@@ -52,6 +53,7 @@ func (r *rig) post(harness, body string) (int, string) {
 	q.Header.Set(place.HeaderHost, "ann")
 	q.Header.Set(place.HeaderRoot, "/w/web")
 	q.Header.Set(place.HeaderRepo, "web")
+	r.setAround(q.Header)
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
 	return w.Code, w.Body.String()

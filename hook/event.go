@@ -42,6 +42,9 @@ type Event struct {
 	Writes []Target
 	Reads  []string
 	Trees  []string
+	// Takes are the keys that a tool of Interlock's MCP server is about to take, Taken the leases that one has returned.
+	Takes []string
+	Taken []string
 	// Prompt and Message are the first lines of a person's prompt and of the agent's last message.
 	Prompt, Message string
 	// Alone means that no task of the agent runs in the background; false where the harness does not report it.

@@ -9,11 +9,9 @@ type geminiBody struct {
 	Dir      string          `json:"cwd"`
 	Tool     string          `json:"tool_name"`
 	Input    json.RawMessage `json:"tool_input"`
-	Response struct {
-		Error json.RawMessage `json:"error"`
-	} `json:"tool_response"`
-	Prompt  string `json:"prompt"`
-	Message string `json:"prompt_response"`
+	Response json.RawMessage `json:"tool_response"`
+	Prompt   string          `json:"prompt"`
+	Message  string          `json:"prompt_response"`
 }
 
 var geminiEvents = map[string]Kind{
@@ -34,12 +32,17 @@ var gemini = harness{
 		if ev.Kind == Prompt {
 			ev.Prompt = firstLine(in.Prompt)
 		}
-		if ev.Kind == AfterTool && len(in.Response.Error) > 0 && string(in.Response.Error) != "null" {
+		var response struct {
+			Error json.RawMessage `json:"error"`
+		}
+		_ = json.Unmarshal(in.Response, &response) // one of another form has no error
+		if ev.Kind == AfterTool && len(response.Error) > 0 && string(response.Error) != "null" {
 			ev.Kind = FailedTool
 		}
 		var input toolInput
 		_ = input.UnmarshalJSON(in.Input) // never an error
 		ev.tool(in.Tool, input, also)
+		ev.mcp(in.Tool, input, in.Response)
 		return ev.check("hook_event_name", "session_id")
 	},
 	answer: func(ev *Event, v Verdict) any {

@@ -75,6 +75,8 @@ type flow struct {
 	// waits are the files of its tickets, told the tickets with a turn that it knows of.
 	waits map[api.TicketID][]File
 	told  map[api.TicketID]bool
+	// taken are the leases that it took by tools of the MCP server, the last ones last. Some may be over.
+	taken []api.LeaseID
 	// seen are the leases that it was granted and has heard of.
 	seen map[api.LeaseID]bool
 }
@@ -175,8 +177,8 @@ func (f *flow) know(files []File) {
 	now := time.Now()
 	for _, file := range files {
 		forgetOldest(f.knows, maxKnown, func(t time.Time) time.Time { return t })
-		f.knows[file.Key] = now
-		delete(f.refused, file.Key)
+		f.knows[file.self()] = now
+		delete(f.refused, file.self())
 	}
 }
 
@@ -184,9 +186,9 @@ func (f *flow) know(files []File) {
 func (f *flow) refuse(files []File, holders []api.Holder, at time.Time) {
 	for _, h := range holders {
 		for _, file := range files {
-			if _, known := f.knows[file.Key]; !known && overlaps(string(h.Key), []File{file}) {
+			if _, known := f.knows[file.self()]; !known && overlaps(string(h.Key), []File{file}) {
 				forgetOldest(f.refused, maxKnown, func(t time.Time) time.Time { return t })
-				f.refused[file.Key] = at.Add(-milliseconds(h.Held) - time.Millisecond) // it is cut to milliseconds
+				f.refused[file.self()] = at.Add(-milliseconds(h.Held) - time.Millisecond) // it is cut to milliseconds
 			}
 		}
 	}
@@ -204,7 +206,7 @@ func (f *flow) edit(files []File) {
 // unedit takes back that files were about to be written.
 func (f *flow) unedit(files []File) {
 	f.edited = slices.DeleteFunc(f.edited, func(one File) bool {
-		return slices.ContainsFunc(files, func(file File) bool { return file.Key == one.Key })
+		return slices.ContainsFunc(files, func(file File) bool { return file.self() == one.self() })
 	})
 }
 
@@ -213,7 +215,7 @@ func (m *memory) unwrote(c *conversation, flow string, files []File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range files {
-		key := c.space + "\x00" + string(file.Key)
+		key := c.space + "\x00" + string(file.self())
 		for _, half := range m.written {
 			if w := half[key]; w.by == c && w.flow == flow {
 				delete(half, key)
@@ -234,7 +236,7 @@ func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 		if len(m.written[0]) == maxWritten/2 {
 			m.written[0], m.written[1] = map[string]write{}, m.written[0]
 		}
-		m.written[0][c.space+"\x00"+string(file.Key)] = w
+		m.written[0][c.space+"\x00"+string(file.self())] = w
 	}
 }
 

@@ -13,6 +13,7 @@ type openCodeBody struct {
 	Agent   string          `json:"agent"`
 	Tool    string          `json:"tool"`
 	Args    toolInput       `json:"args"`
+	Output  json.RawMessage `json:"output"`
 	Dir     string          `json:"directory"`
 	Prompt  string          `json:"prompt"`
 	Message string          `json:"message"`
@@ -72,6 +73,7 @@ var openCode = harness{
 			ev.Kind = SubagentEnd
 		}
 		ev.tool(in.Tool, in.Args, also)
+		ev.mcp(in.Tool, in.Args, in.Output)
 		return ev.check("event", "sessionID")
 	},
 	answer: func(ev *Event, v Verdict) any {

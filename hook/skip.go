@@ -87,7 +87,7 @@ func (v *visit) pass(ctx context.Context, reply *agent.Reply, files []File) (den
 	}
 	var passed, rest []File
 	for _, file := range files {
-		if _, ok := skips[file.Key]; ok {
+		if _, ok := skips[file.self()]; ok {
 			passed = append(passed, file)
 		} else {
 			rest = append(rest, file)
@@ -101,9 +101,9 @@ func (v *visit) pass(ctx context.Context, reply *agent.Reply, files []File) (den
 	// The holder hears of it at its next edit.
 	v.memory.wrote(v.conversation, v.caller.Agent(), v.flowName(), passed)
 	for _, file := range passed {
-		tell = lines(tell, passedText(file.Name, skips[file.Key].reason))
-		v.log.Info("an edit passes another agent's lease", "key", string(file.Key), "agent", v.caller.Agent(),
-			"reason", skips[file.Key].reason)
+		tell = lines(tell, passedText(file.Name, skips[file.self()].reason))
+		v.log.Info("an edit passes another agent's lease", "key", string(file.self()), "agent", v.caller.Agent(),
+			"reason", skips[file.self()].reason)
 	}
 	return "", tell, true, nil
 }
@@ -124,7 +124,7 @@ func (m *memory) allowed(space string, files []File) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(files, func(file File) bool {
-		s, ok := m.skips[space+"\x00"+string(file.Key)]
+		s, ok := m.skips[space+"\x00"+string(file.self())]
 		return ok && time.Now().Before(s.until)
 	})
 }
@@ -135,11 +135,11 @@ func (m *memory) takeSkips(space string, files []File) map[interlock.Key]skip {
 	defer m.mu.Unlock()
 	taken := map[interlock.Key]skip{}
 	for _, file := range files {
-		at := space + "\x00" + string(file.Key)
+		at := space + "\x00" + string(file.self())
 		if s, ok := m.skips[at]; ok {
 			delete(m.skips, at)
 			if time.Now().Before(s.until) {
-				taken[file.Key] = s
+				taken[file.self()] = s
 			}
 		}
 	}

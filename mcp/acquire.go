@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -56,6 +57,9 @@ func acquire(v *visit) (*answer, error) {
 	case in.Permits > 0 && in.Mode != "":
 		return nil, misuse("acquire takes mode or permits, but not both.")
 	}
+	if j := &v.door.join; j.Flow != "" && j.covers(in.Keys) {
+		v.flow = j.Flow // also in a thread, which would wait for the lease around all of them
+	}
 	conflict := map[string]string{"wait": "wait", "fail": "fail", "ask_to_yield": "preempt"}[in.IfHeld]
 	request := api.AcquireRequest{
 		Claims: claimsOf(in.Keys, in.Mode, in.Permits), Any: in.Any, Purpose: in.Purpose, Flow: v.flow,
@@ -70,6 +74,17 @@ func acquire(v *visit) (*answer, error) {
 			v.undo(reply)
 		}
 		return v.told(reply, in.Keys)
+	}
+	if reply.Queued != nil {
+		if own := v.door.join.blocks(reply.Queued); own != nil {
+			v.door.places.exit(ticket, false)
+			v.door.places.over(ticket)
+			v.leave(ticket)
+			return &answer{Outcome: "held", Message: fmt.Sprintf(
+				"%s is held by your own lease, under which this process runs (fence %s): work under it, and acquire nothing.",
+				clip(string(own.Key), keyShare), own.Fence,
+			)}, nil
+		}
 	}
 	reply, err = v.stand(ticket, reply, wait)
 	known := v.door.places.exit(ticket, v.ctx.Err() == nil)

@@ -76,7 +76,7 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	})
 	open, cancel := context.WithCancel(context.Background())
 	h := &Handler{
-		door: newDoor(open, client, sessionTTL, cfg.Version, cfg.Log), close: cancel,
+		door: newDoor(open, agent.Config{API: client, TTL: sessionTTL, Log: cfg.Log}, cfg.Version), close: cancel,
 		active: map[string]context.CancelFunc{}, ended: map[string]time.Time{},
 	}
 	s := h.door.server()

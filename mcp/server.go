@@ -9,7 +9,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/interlockdev/interlock/internal/agent"
-	"github.com/interlockdev/interlock/internal/api"
 )
 
 // door is what the two transports have in common.
@@ -26,17 +25,19 @@ type door struct {
 	// A door of one agent has these.
 	process string // the key of its session
 	name    string // the agent's name, "" for one made of the client's
+	join    Join
 	noted   func(*agent.Caller)
 }
 
-// newDoor makes a door over the API. Sessions live for ttl after the last call.
-func newDoor(open context.Context, client *api.Client, ttl time.Duration, version string, log *slog.Logger) *door {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+// newDoor makes a door of a hub.
+func newDoor(open context.Context, cfg agent.Config, version string) *door {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Door = "mcp"
 	return &door{
-		hub:     agent.NewHub(agent.Config{API: client, Door: "mcp", TTL: ttl, Log: log}),
-		version: cmp.Or(version, "dev"), log: log, ttl: ttl, open: open, noted: func(*agent.Caller) {},
+		hub: agent.NewHub(cfg), version: cmp.Or(version, "dev"), log: cfg.Log, ttl: cfg.TTL, open: open,
+		noted: func(*agent.Caller) {},
 	}
 }
 

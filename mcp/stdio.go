@@ -7,11 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 )
@@ -25,10 +28,38 @@ type StdioConfig struct {
 	API *api.Client
 	// Agent is the name that others see. "" makes one of the client's name, the host's and four digits.
 	Agent string
+	// Join is the session around the process, which the agent works in; the zero value is none.
+	Join Join
 	// Version is that of the program.
 	Version string
 	// Log receives what goes wrong without a caller; nil discards it.
 	Log *slog.Logger
+}
+
+// Join names what is around a process: the session and the flow of an interlock run or of a task, and the lease there.
+type Join struct {
+	// Session and Flow are "" for an agent with another name, which has a session of its own. It is refused at once
+	// where it would wait for the lease.
+	Session, Flow string
+	Keys          []string
+	Fence         interlock.Fence
+}
+
+// covers reports whether one of some keys is one of the lease, or lies above or below one.
+func (j *Join) covers(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		return slices.ContainsFunc(j.Keys, func(own string) bool {
+			return own != "" && (key == own || strings.HasPrefix(key, own+"/") || strings.HasPrefix(own, key+"/"))
+		})
+	})
+}
+
+// blocks returns the holder of the lease around the process among those that a request waits for, nil for none.
+func (j *Join) blocks(q *api.Queued) *api.Holder {
+	if i := slices.IndexFunc(q.Holders, func(h api.Holder) bool { return h.Fence == j.Fence && j.Fence > 0 }); i >= 0 {
+		return &q.Holders[i]
+	}
+	return nil
 }
 
 // ServeStdio is the door of one agent: it reads messages from in, and writes to out, one a line. The
@@ -37,9 +68,9 @@ type StdioConfig struct {
 func ServeStdio(ctx context.Context, cfg StdioConfig, in io.Reader, out io.Writer) error {
 	open, shut := context.WithCancel(ctx)
 	defer shut()
-	d := newDoor(open, cfg.API, processTTL, cfg.Version, cfg.Log)
+	d := newDoor(open, agent.Config{API: cfg.API, TTL: processTTL, Alone: true, Log: cfg.Log}, cfg.Version)
 	defer d.hub.Close()
-	d.process, d.name = rand.Text(), cfg.Agent
+	d.process, d.name, d.join = rand.Text(), cfg.Agent, cfg.Join
 
 	var beating sync.WaitGroup
 	var once sync.Once

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -118,7 +119,8 @@ func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation
 	id := identity{Identity: agent.Identity{Origin: from.origin}, flow: "main"}
 	switch {
 	case d.process != "":
-		id.Key = d.process
+		id.Key, id.Join = d.process, d.join.Session
+		id.flow = cmp.Or(d.join.Flow, id.flow)
 	case session != "":
 		id.Key = "session:" + session
 	case thread != "":

@@ -19,7 +19,7 @@ import (
 func alone(t *testing.T) (home string) {
 	t.Helper()
 	home = t.TempDir()
-	for _, name := range []string{"URL", "CREDENTIAL", "CREDENTIAL_FILE", "TLS_CA", "NAMESPACE"} {
+	for _, name := range []string{"URL", "CREDENTIAL", "CREDENTIAL_FILE", "TLS_CA", "NAMESPACE", "LEASE", "OUTER"} {
 		t.Setenv("INTERLOCK_"+name, "")
 	}
 	t.Setenv("INTERLOCK_CONFIG", filepath.Join(home, "config.json"))

@@ -9,4 +9,6 @@ const (
 	HeaderRepo = "X-Interlock-Repo"
 	// HeaderHost is the name of the machine.
 	HeaderHost = "X-Interlock-Host"
+	// HeaderLease has the secret ids of the leases around the agent's process, the innermost first, with blanks between.
+	HeaderLease = "X-Interlock-Lease"
 )

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +34,8 @@ type Party struct {
 	session    api.SessionID // "" until it is open
 	generation int           // of the session: how many of the conversation were over
 	held       map[string]Held
+	joined     api.SessionID   // the session of another process, until it is over; "" for none
+	lent       map[string]bool // by their digits, the leases that others in that session have given it again
 }
 
 // Held is a lease of a Caller.
@@ -99,6 +103,20 @@ func (c *Caller) open(ctx context.Context) (session api.SessionID, opened bool, 
 		if session != "" {
 			return session, opened, nil
 		}
+		if joined := c.join(); joined != "" {
+			switch err := c.heartbeat(ctx, joined); {
+			case err == nil:
+				c.mu.Lock()
+				c.session = joined
+				c.mu.Unlock()
+				opened = true
+			case isOver(err):
+				c.over(joined)
+			default:
+				return "", false, err
+			}
+			continue
+		}
 		answer, err := c.Do(ctx, api.Request{
 			Method: http.MethodPost, Path: "/v1/sessions",
 			ID:   digest(c.hub.cfg.Door, c.id.Key, strconv.Itoa(generation)),
@@ -139,9 +157,34 @@ var errUnexpected = errors.New("want an answer of the HTTP API")
 
 func (c *Caller) heartbeat(ctx context.Context, session api.SessionID) error {
 	_, err := c.Do(ctx, api.Request{
-		Method: http.MethodPost, Path: "/v1/sessions/" + session + "/heartbeat", Body: api.RenewRequest{}, Again: true,
+		Method: http.MethodPost, Path: "/v1/sessions/" + session + "/heartbeat", Again: true,
+		Body: api.HeartbeatRequest{Known: c.known()},
 	})
 	return err
+}
+
+// known lists the leases of the agent, nil where others may know of more.
+func (c *Caller) known() *api.KnownLeases {
+	if !c.hub.cfg.Alone {
+		return nil
+	}
+	list := c.hub.reserved(c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, held := range c.held {
+		list = append(list, held.Lease)
+	}
+	if len(list) > interlock.MaxKnown {
+		return nil
+	}
+	return &api.KnownLeases{Leases: list}
+}
+
+// join is the session of another process that the agent works in, "" for none.
+func (c *Caller) join() api.SessionID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.joined
 }
 
 // isOver reports whether err means that a session is over.
@@ -160,15 +203,27 @@ func (c *Caller) next(generation int) {
 func (c *Caller) over(session api.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session == session {
+	switch {
+	case c.joined != "" && c.joined == session:
+		c.joined, c.session = "", ""
+		clear(c.held)
+		clear(c.lent)
+	case c.session == session:
 		c.session = ""
 		c.generation++
 		clear(c.held)
 	}
 }
 
-// End ends the session. All that it holds is released, and its places in line are given up.
+// Joins reports whether the agent works in the session of another process.
+func (c *Caller) Joins() bool { return c.join() != "" }
+
+// End ends the session. All that it holds is released, and its places in line are given up. In a session of another
+// process it releases what it acquired itself.
 func (c *Caller) End(ctx context.Context) error {
+	if c.Joins() {
+		return c.endJoined(ctx)
+	}
 	session, err := c.Session(ctx)
 	if err != nil || session == "" {
 		return err
@@ -178,6 +233,25 @@ func (c *Caller) End(ctx context.Context) error {
 	if err == nil || isOver(err) {
 		c.over(session)
 		return nil
+	}
+	return err
+}
+
+// endJoined releases what the agent acquired in the session of another process.
+func (c *Caller) endJoined(ctx context.Context) (err error) {
+	for _, ticket := range c.hub.tickets(c) {
+		err = errors.Join(err, c.Leave(ctx, ticket))
+	}
+	c.mu.Lock()
+	held := slices.Collect(maps.Values(c.held))
+	c.mu.Unlock()
+	sortHeld(held)
+	for _, one := range held {
+		if no := c.Release(ctx, one.Lease, api.ReleaseRequest{}); no != nil {
+			if _, over := errors.AsType[*api.Problem](no); !over {
+				err = errors.Join(err, no)
+			}
+		}
 	}
 	return err
 }

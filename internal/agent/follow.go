@@ -230,6 +230,32 @@ func (h *Hub) drop(id string) {
 	}
 }
 
+// tickets are those that are followed for a caller.
+func (h *Hub) tickets(c *Caller) (list []api.TicketID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followed {
+		if f.caller.Party == c.Party && f.returning == nil {
+			list = append(list, f.Ticket)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// reserved are the leases that are kept for a caller.
+func (h *Hub) reserved(c *Caller) []api.LeaseID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []api.LeaseID{}
+	for _, f := range h.followed {
+		if f.caller.Party == c.Party && f.Reply != nil && f.returning == nil {
+			list = append(list, f.Reply.Granted.Lease.ID)
+		}
+	}
+	return list
+}
+
 // forget ends the following of all tickets of a caller.
 func (h *Hub) forget(c *Caller) {
 	h.mu.Lock()

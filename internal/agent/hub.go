@@ -24,6 +24,9 @@ type Config struct {
 	// Reserve is how long a lease is kept for an agent that was not there when its turn came; 0 means
 	// 60 s. Then it is released with the note "not taken up".
 	Reserve time.Duration
+	// Alone means that no other process acts for the door's agents. Their heartbeats then tell which leases the door
+	// knows, so that one ends if its grant was lost on its way.
+	Alone bool
 	// Log receives what goes wrong without a caller; nil discards it.
 	Log *slog.Logger
 }
@@ -67,6 +70,9 @@ type Identity struct {
 	Key string
 	// Agent is the name that others see.
 	Agent string
+	// Join is the session of another process that the agent works in, "" for one of its own. It ends with that process,
+	// and the agent has one of its own from then on.
+	Join api.SessionID
 }
 
 // Caller returns a Caller for one request of an agent. Its Party is the same one for the same
@@ -82,7 +88,7 @@ func (h *Hub) Caller(id Identity) *Caller {
 	h.sweep(now)
 	p := h.parties[key]
 	if p == nil {
-		p = &Party{held: map[string]Held{}}
+		p = &Party{held: map[string]Held{}, joined: id.Join}
 		h.parties[key] = p
 	}
 	p.seen = now

@@ -122,6 +122,13 @@ func (c *Caller) Leave(ctx context.Context, ticket api.TicketID) error {
 // Release releases a lease. The error is that of the API, also for a lease that is over already.
 func (c *Caller) Release(ctx context.Context, lease api.LeaseID, r api.ReleaseRequest) error {
 	c.hub.drop(api.Digits(lease))
+	c.mu.Lock()
+	lent := c.lent[api.Digits(lease)]
+	delete(c.lent, api.Digits(lease))
+	c.mu.Unlock()
+	if lent {
+		return nil // it is another's in the same session, and stays
+	}
 	_, err := c.Do(ctx, api.Request{
 		Method: http.MethodPost, Path: "/v1/leases/" + url.PathEscape(lease) + "/release", Body: r, Again: true,
 	})
@@ -141,6 +148,14 @@ func (c *Caller) took(ctx context.Context, g *api.Granted, flow string) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	digits := api.Digits(g.Lease.ID)
+	if _, known := c.held[digits]; !known && g.Reused && c.joined != "" {
+		if c.lent == nil {
+			c.lent = map[string]bool{}
+		}
+		c.lent[digits] = true
+		return true
+	}
 	if c.held != nil {
 		c.held[api.Digits(g.Lease.ID)] = Held{
 			Lease: g.Lease.ID, Flow: cmp.Or(flow, mainFlow), Keys: keysOf(g), Since: time.Now(),

@@ -12,9 +12,9 @@ import (
 // Header is one line of a request's head.
 type Header struct{ Name, Value string }
 
-// Where returns the headers about the place of an event: the machine, and the checkout of the folder
-// that the agent works in. The server cannot see that folder if it runs on another machine. A value
-// that no header can have is left out.
+// Where returns the headers about the place of an event: the machine, the checkout of the folder
+// that the agent works in, and the leases around this process. The server cannot see that folder if it runs on another
+// machine. A value that no header can have is left out.
 func Where(event []byte) (list []Header) {
 	add := func(name, value string) {
 		if value != "" && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -23,6 +23,7 @@ func Where(event []byte) (list []Header) {
 	}
 	host, _ := os.Hostname() // without a name the server takes the address
 	add(place.HeaderHost, host)
+	add(place.HeaderLease, strings.TrimSpace(os.Getenv("INTERLOCK_LEASE")+" "+os.Getenv("INTERLOCK_OUTER")))
 	dir := folder(event)
 	c, ok := place.Find(dir)
 	if !ok {

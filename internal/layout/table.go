@@ -236,13 +236,14 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/link",
-		local:  []string{"client", "cmd/interlock/internal/cli", "internal/api"},
+		local:  []string{".", "client", "cmd/interlock/internal/cli", "internal/api"},
 		remote: []string{"github.com/spf13/pflag"},
 	},
 	{
 		folder: "cmd/interlock/internal/mcp",
 		local: []string{
-			"cmd/interlock/internal/cli", "cmd/interlock/internal/serve", "internal/agent", "internal/api", "mcp",
+			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/link", "cmd/interlock/internal/serve",
+			"internal/agent", "internal/api", "mcp",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},

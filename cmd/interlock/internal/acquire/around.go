@@ -50,8 +50,8 @@ func OwnLease(holders []api.Holder) error {
 	for i := range holders {
 		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
 			return cli.ExitWith(cli.ExitDeadlock, fmt.Errorf(
-				"%w: %s is held by your own lease, under which this command runs (fence %s in INTERLOCK_FENCE): work under that, or ask for other keys",
-				ErrOwnLease, cli.Clean(string(h.Key)), h.Fence,
+				"%w: %s is held by your own lease, under which this command runs (fence %s in INTERLOCK_FENCE): "+
+					"work under that, or ask for other keys", ErrOwnLease, cli.Clean(string(h.Key)), h.Fence,
 			))
 		}
 	}
@@ -66,7 +66,8 @@ func ownKeys() []string { return strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n"
 func (o *Neighbours) Overlaps(keys []interlock.Key) interlock.Key {
 	for _, own := range ownKeys() {
 		for _, key := range keys {
-			if k := string(key); own != "" && (k == own || strings.HasPrefix(k, own+"/") || strings.HasPrefix(own, k+"/")) {
+			k := string(key)
+			if own != "" && (k == own || strings.HasPrefix(k, own+"/") || strings.HasPrefix(own, k+"/")) {
 				return key
 			}
 		}

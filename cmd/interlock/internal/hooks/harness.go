@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/hook/place"
 )
 
 // harness is a coding agent with hooks.
@@ -48,6 +49,10 @@ const (
 	short = 5
 )
 
+// geminiMCP is what may stand before the name of a tool of the MCP server: Gemini CLI has changed it, and leaves it out
+// where no other tool has the name.
+const geminiMCP = "(mcp_+)?(interlock_+)?"
+
 // harnesses are the known ones, by name.
 var harnesses = []*harness{
 	{
@@ -55,8 +60,8 @@ var harnesses = []*harness{
 		project: ".claude/settings.json", own: ".claude/settings.local.json", user: ".claude/settings.json",
 		home: "CLAUDE_CONFIG_DIR",
 		events: []event{
-			{"PreToolUse", "Edit|Write|NotebookEdit|Bash", waits, true},
-			{"PostToolUse", "Edit|Write|NotebookEdit|Bash|Read", short, false},
+			{"PreToolUse", "Edit|Write|NotebookEdit|Bash|mcp__interlock__acquire", waits, true},
+			{"PostToolUse", "Edit|Write|NotebookEdit|Bash|Read|mcp__interlock__acquire|mcp__interlock__wait", short, false},
 			{"PostToolUseFailure", "Edit|Write|NotebookEdit|Bash", short, false},
 			{"UserPromptSubmit", "", short, false},
 			{"SubagentStop", "", short, false},
@@ -70,8 +75,8 @@ var harnesses = []*harness{
 		name: "codex", title: "Codex CLI", folders: []string{".codex"}, programs: []string{"codex"},
 		project: ".codex/hooks.json", user: ".codex/hooks.json", home: "CODEX_HOME",
 		events: []event{
-			{"PreToolUse", "^(Bash|apply_patch)$", waits, true},
-			{"PostToolUse", "^(Bash|apply_patch)$", short, false},
+			{"PreToolUse", "^(Bash|apply_patch|mcp__interlock__acquire)$", waits, true},
+			{"PostToolUse", "^(Bash|apply_patch|mcp__interlock__acquire|mcp__interlock__wait)$", short, false},
 			{"UserPromptSubmit", "", short, false},
 			{"SubagentStop", "", short, false},
 			{"Stop", "", short, false},
@@ -86,8 +91,8 @@ var harnesses = []*harness{
 		name: "gemini", title: "Gemini CLI", folders: []string{".gemini"}, programs: []string{"gemini"},
 		project: ".gemini/settings.json", user: ".gemini/settings.json",
 		events: []event{
-			{"BeforeTool", "write_file|replace|run_shell_command", waits, true},
-			{"AfterTool", "write_file|replace|run_shell_command|read_file", short, false},
+			{"BeforeTool", "write_file|replace|run_shell_command|" + geminiMCP + "acquire", waits, true},
+			{"AfterTool", "write_file|replace|run_shell_command|read_file|" + geminiMCP + "(acquire|wait)", short, false},
 			{"BeforeAgent", "", short, false},
 			{"AfterAgent", "", short, false},
 			{"SessionEnd", "", short, false},
@@ -209,9 +214,13 @@ func claudeHandler(o *options, e event) any {
 	}
 	if e.before {
 		h.Message = "interlock"
+		// The leases around the agent's process are its own; without them the variables are empty.
+		h.Headers[place.HeaderLease] = "$INTERLOCK_LEASE $INTERLOCK_OUTER"
+		h.Variables = []string{"INTERLOCK_LEASE", "INTERLOCK_OUTER"}
 	}
 	if o.credential {
-		h.Headers["Authorization"], h.Variables = "Bearer $INTERLOCK_CREDENTIAL", []string{"INTERLOCK_CREDENTIAL"}
+		h.Headers["Authorization"] = "Bearer $INTERLOCK_CREDENTIAL"
+		h.Variables = append(h.Variables, "INTERLOCK_CREDENTIAL")
 	}
 	if o.namespace != "" {
 		h.Headers["Interlock-Namespace"] = o.namespace

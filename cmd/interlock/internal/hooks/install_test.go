@@ -179,7 +179,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 	write(t, path, text)
 	take(t, h, project)
 	want := "{\n  \"model\": \"b\", // better\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\n        " +
-		"\"matcher\": \"Edit|Write|NotebookEdit|Bash\",\n        \"hooks\": [\n          {\n" +
+		"\"matcher\": \"Edit|Write|NotebookEdit|Bash|mcp__interlock__acquire\",\n        \"hooks\": [\n          {\n" +
 		"            \"command\": \"also mine\"\n          }\n        ]\n      }\n" +
 		"    ],\n    \"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]}\n    ]\n  }\n}\n"
 	if got := read(t, path); got != want {
@@ -286,9 +286,13 @@ func TestSettingsInEntries(t *testing.T) {
 		},
 		"codex": {
 			`codex --mode strict --hold edit --prompts off --also mcp_fs_write:path --also x:y --wait 50s"`,
-			`codex --hold edit --prompts off --also mcp_fs_write:path --also x:y"`, `"^(Bash|apply_patch|mcp_fs_write|x)$"`,
+			`codex --hold edit --prompts off --also mcp_fs_write:path --also x:y"`,
+			`"^(Bash|apply_patch|mcp__interlock__acquire|mcp_fs_write|x)$"`,
 		},
-		"gemini":   {`"timeout": 60000`, `"write_file|replace|run_shell_command|mcp_fs_write|x"`},
+		"gemini": {
+			`"timeout": 60000`,
+			`"write_file|replace|run_shell_command|(mcp_+)?(interlock_+)?acquire|mcp_fs_write|x"`,
+		},
 		"opencode": {`PROMPTS: string = "off"`, `ALSO: string[] = ["mcp_fs_write:path","x:y"]`, `WAIT_S = 50 //`},
 	} {
 		h, err := find(name)

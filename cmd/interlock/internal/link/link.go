@@ -51,6 +51,9 @@ func Environment(a *cli.App, agent, session, flow string, pass []string, own ...
 	if tenant := a.Server.Tenant(); tenant != "" {
 		own = append(own, "INTERLOCK_NAMESPACE="+string(tenant))
 	}
+	if lease := os.Getenv("INTERLOCK_LEASE"); lease != "" && lease != value(own, "INTERLOCK_LEASE") {
+		own = append(own, "INTERLOCK_OUTER="+strings.TrimSpace(lease+" "+os.Getenv("INTERLOCK_OUTER")))
+	}
 	own = append(append(
 		own,
 		"INTERLOCK_AGENT="+agent,
@@ -64,6 +67,16 @@ func Environment(a *cli.App, agent, session, flow string, pass []string, own ...
 		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
 	})
 	return append(env, own...)
+}
+
+// value is that of a variable in a list, "" if it has none.
+func value(list []string, name string) string {
+	for _, v := range list {
+		if text, ok := strings.CutPrefix(v, name+"="); ok {
+			return text
+		}
+	}
+	return ""
 }
 
 // Around returns the session and the flow around this command, if it is on the same server and in the same

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/serve"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
@@ -26,7 +31,10 @@ func New(a *cli.App) *cobra.Command {
 the server of the context. Coding agents start it by themselves; docs/mcp.md shows their settings.
 
 The agent has one session, which this process keeps alive. When standard input ends, the
-session ends, and all its leases are released at once.
+session ends, and all its leases are released at once. Inside "interlock run" or the work at a
+task the agent is the same one: it works in the session there, has its keys, and releases at
+the end what it acquired itself. With another --agent it has a session of its own, and is
+refused at once what the lease around it holds.
 
 With --embedded DIR, and no --url, variable or context that names a server, it starts a server
 of its own in this process, with the journal in DIR. One process at a time can use DIR, so agents that
@@ -62,6 +70,7 @@ func run(ctx context.Context, a *cli.App, name, dir string, log *slog.Logger) er
 	ctx = signals.Context(ctx)
 	cfg := mcp.StdioConfig{API: a.API().Client, Agent: name, Version: cli.Version(), Log: log}
 	if dir == "" {
+		cfg.Join = around(a, name)
 		return mcp.ServeStdio(ctx, cfg, a.In, a.Out)
 	}
 	embedded, err := serve.Embed(ctx, dir, log)
@@ -88,6 +97,21 @@ func run(ctx context.Context, a *cli.App, name, dir string, log *slog.Logger) er
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	return errors.Join(err, embedded.Close(last))
+}
+
+// around is what this process runs in: the session and the lease of an interlock run, or of a task.
+func around(a *cli.App, name string) (j mcp.Join) {
+	session, flow, ok := link.Around(a)
+	if !ok {
+		return j
+	}
+	j.Keys = strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n")
+	fence, _ := strconv.ParseUint(os.Getenv("INTERLOCK_FENCE"), 10, 64) // 0 where there is no lease
+	j.Fence = interlock.Fence(fence)
+	if name == os.Getenv("INTERLOCK_AGENT") {
+		j.Session, j.Flow = session, flow
+	}
+	return j
 }
 
 // closeTime bounds the end of an embedded server.

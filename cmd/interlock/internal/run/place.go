@@ -36,6 +36,9 @@ func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) 
 		l.cancel(err)
 		return
 	}
+	if l.r.around != nil && l.r.declared == nil {
+		l.r.declared = l.r.around.Await(l.c.SessionName(), l.cancel)
+	}
 	if l.r.quiet {
 		return
 	}

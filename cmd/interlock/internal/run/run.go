@@ -49,6 +49,9 @@ type invocation struct {
 
 	under *Under // the command of another topic, if it is one
 
+	around   *acquire.Neighbours // the flow that waits for this, nil for none
+	declared func()              // ends the declaration of that; nil before
+
 	granted time.Time
 	waited  time.Duration
 	signals chan os.Signal // those that end a wait, and are passed on to the command later
@@ -75,7 +78,8 @@ standard output is the command's.
 Signals are passed on to the command, and on a terminal it has the terminal. Its environment
 has
 
-  INTERLOCK_LEASE    the lease's id, which is a secret
+  INTERLOCK_LEASE    the lease's id, which is a secret; INTERLOCK_OUTER has those of runs
+                     around this one
   INTERLOCK_FENCE    the fence: pass it along wherever the command writes
   INTERLOCK_KEYS     the keys, one a line
   INTERLOCK_SESSION  the session's id, a secret too; INTERLOCK_FLOW is the flow in it
@@ -101,8 +105,9 @@ about to end, and why it ended. With --stall the command must report its progres
 
 "interlock workflow start" starts runs of workflows under an organisation's cap.
 
-A run inside another run, or inside the work at a task, has a session of its own, for which the
-session around it counts as waiting. It is refused at once when it asks for what that holds.
+A run inside another run, or inside the work at a task, has a session of its own, and the
+session around it counts as waiting for that. It is refused at once when it asks for a key that
+the session around it holds.
 
 Exit codes: the command's own, 128+n when it was ended by signal n, 126 or 127 when
 it cannot be run, and of run itself: 65 version conflict or stale fence, 69 no server
@@ -164,6 +169,7 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 }
 
 func (r *invocation) run(ctx context.Context) error {
+	r.around = acquire.Around(r.a)
 	if r.under == nil {
 		if err := r.find(); err != nil {
 			return err
@@ -177,14 +183,14 @@ func (r *invocation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
-	if around := acquire.Around(r.a); around != nil {
-		// It waits while this stands in line, and while the command runs: a request of the command for what it holds
-		// would wait for ever.
-		defer around.Await(c.SessionName(), lost)()
+	lease, err := r.acquire(ctx, c)
+	if r.declared == nil && r.around != nil && err == nil {
+		// What is around waits while the command runs: a request of the command for a key there would wait for ever.
+		r.declared = r.around.Await(c.SessionName(), func(error) {})
 	}
-	lease, err := r.acquire(waiting, c)
+	if r.declared != nil {
+		defer r.declared()
+	}
 	if err != nil {
 		link.HangUp(c)
 		if errors.Is(err, client.ErrSkipped) {

@@ -51,7 +51,7 @@ type worker struct {
 	api      *cli.API
 	presence *link.Presence
 	around   *acquire.Neighbours // the lease that the worker runs under, nil for none
-	blocked  map[string]bool     // the tasks that were told of which wait for it
+	blocked  map[string]bool     // the reported tasks that wait for it
 	failed   chan error          // the worker cannot go on
 	hurry    context.Context
 	stop     context.CancelCauseFunc // of hurry: commands that still run are ended
@@ -181,7 +181,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	defer w.presence.Close()
 	if w.around = acquire.Around(w.a); w.around != nil {
-		// A request of a command for what that holds would wait for ever.
+		// A request of a command for a key there would wait for ever.
 		defer w.around.Await(w.presence.Name, func(error) {})()
 	}
 	beating, quiet := context.WithCancel(context.WithoutCancel(ctx))
@@ -319,8 +319,8 @@ func (w *worker) patience() time.Duration {
 	return min(most, max(0, time.Duration(w.idle)-w.sinceBusy()))
 }
 
-// tellBlocked tells of each task, once, that waits for the lease under which the worker runs: the worker gets it only
-// when it has ended itself.
+// tellBlocked reports, once, each task that waits for the lease under which the worker runs: no worker gets it before
+// this one has ended.
 func (w *worker) tellBlocked(ctx context.Context) {
 	if w.around == nil {
 		return
@@ -339,8 +339,8 @@ func (w *worker) tellBlocked(ctx context.Context) {
 			}
 			w.blocked[t.ID] = true
 			w.a.Complain(
-				"%s waits for %s, which your own lease has, under which this worker runs: start the worker without it, or on other keys",
-				cli.Clean(t.ID), cli.Clean(string(key)),
+				"%s waits for %s, which your own lease has, under which this worker runs: "+
+					"start the worker without it, or on other keys", cli.Clean(t.ID), cli.Clean(string(key)),
 			)
 		}
 	}

@@ -18,6 +18,7 @@ const WRITES = new Set([
   "edit", "write", "multiedit", "apply_patch", "patch", "bash", ...ALSO.map((pair) => pair.split(":")[0]),
 ])
 const READS = new Set(["read"])
+const LEASES = new Set(["interlock_acquire", "interlock_wait"]) // of the MCP server: what they take is the agent's own
 
 interface Settings {
   servers: string[]
@@ -38,6 +39,7 @@ interface Report {
   callID?: string
   tool?: string
   args?: unknown
+  output?: string
   directory?: string
   prompt?: string
 }
@@ -91,6 +93,8 @@ async function post(report: Report, waitS: number, timeout: number): Promise<Ans
   const headers: Record<string, string> = { "content-type": "application/json" }
   if (credential) headers.authorization = "Bearer " + credential
   if (namespace) headers["interlock-namespace"] = namespace
+  const around = [process.env.INTERLOCK_LEASE, process.env.INTERLOCK_OUTER].filter(Boolean).join(" ")
+  if (around) headers["x-interlock-lease"] = around
   const query = new URLSearchParams({ wait_s: String(waitS) })
   if (MODE) query.set("mode", MODE)
   if (HOLD) query.set("hold", HOLD)
@@ -164,7 +168,7 @@ export const Interlock = async ({ directory }: { directory: string }) => {
 
   return {
     "tool.execute.before": async (input: ToolCall, output: { args: unknown }) => {
-      if (!WRITES.has(input.tool)) return
+      if (!WRITES.has(input.tool) && !LEASES.has(input.tool)) return
       let answer: Answer = {}
       try {
         answer = await post(reportOf("tool.execute.before", input, output.args), WAIT_S, (WAIT_S + 2) * 1000)
@@ -183,8 +187,10 @@ export const Interlock = async ({ directory }: { directory: string }) => {
     },
 
     "tool.execute.after": async (input: ToolCall & { args?: unknown }, output: { output?: string }) => {
-      if (!WRITES.has(input.tool) && !READS.has(input.tool)) return
-      const answer = await tell(reportOf("tool.execute.after", input, input.args))
+      if (!WRITES.has(input.tool) && !READS.has(input.tool) && !LEASES.has(input.tool)) return
+      const report = reportOf("tool.execute.after", input, input.args)
+      if (LEASES.has(input.tool) && typeof output?.output === "string") report.output = output.output
+      const answer = await tell(report)
       if (answer.context && typeof output?.output === "string") output.output += "\n\n" + answer.context
     },
 
