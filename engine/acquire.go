@@ -78,6 +78,7 @@ func (c *Acquire) decideAs(e *Engine, of record.Run) {
 func (c *Acquire) decideRequest(e *Engine, sess *store.Session, r *store.Request) (kept bool) {
 	if !r.IsRun() {
 		if lease := r.Covered(); lease != nil {
+			e.know(lease)
 			eff := e.reply(Granted)
 			lease.DescribeHanded(&eff.Lease)
 			eff.Lease.Reused = true

@@ -87,6 +87,7 @@ func (c *Acquire) meet(e *Engine, r *store.Request) bool {
 			),
 		)
 	case x != nil:
+		e.know(x)
 		e.follow(x, c.Attach)
 		e.out.Effects[e.replied].Lease.Reused = x.Phase != store.Waiting
 	case m.Node.Divided != nil && len(m.Node.Divided.Members) >= interlock.MaxParts:

@@ -40,6 +40,10 @@ func (m *model) heard(cmd engine.Command, got *engine.Effect) error {
 			return fmt.Errorf("a heartbeat gives a full ttl, and not %v", got.Session.ExpiresIn)
 		}
 		return m.checkLosses(s, left, got.Losses)
+	case *engine.Acquire:
+		if r := m.byID(head.Namespace, got.Lease.ID); r != nil && got.Lease.Reused && !got.Repeated {
+			r.unknown = false
+		}
 	case *engine.Renew:
 		if got.Outcome != engine.Granted {
 			break
