@@ -91,7 +91,7 @@ func (b *bank) client() *client.Client {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	b.t.Cleanup(func() { _ = c.Close(b.t.Context()) }) // which has ended: a server that was started since has, too
 	return c
 }
 
