@@ -41,6 +41,10 @@ func (w *work) handled(job *Job, done Done, err error) {
 			err = errors.Join(err, lost)
 		}
 	}
+	// Nothing works under the lease any more. If the server knows of no end, the next attempt comes when it is over.
+	w.c.mu.Lock()
+	job.lease.g.s.forget(job.lease.g)
+	w.c.mu.Unlock()
 	if err != nil {
 		w.complain(job, err)
 	}
@@ -143,7 +147,7 @@ func (w *work) nack(job *Job, err error) {
 // giveUp ends an attempt that its handler takes too long for. mu is held.
 func (w *work) giveUp(job *Job) {
 	job.lease.Context()
-	job.lease.cancel(errDraining)
+	job.lease.hold.cancel(errDraining)
 	w.running.Go(func() {
 		_, _ = w.end(job, proto.OpNackTask, proto.Op{Task: &proto.TaskOp{Reason: errDraining.Error(), Delay: -1}}, false)
 	})

@@ -21,6 +21,7 @@ type call struct {
 	// target is the acquire that a poll goes back to the line for, and poll the other
 	// direction. The first to end cuts the tie: a call that is done may soon be another one.
 	target, poll *call
+	beat         uint64 // the number of a heartbeat
 
 	// news has the newest phase that was reported to its waiter and not yet received. With done
 	// the call is the waiter's alone.

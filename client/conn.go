@@ -275,7 +275,9 @@ func (c *Client) attach(n *conn, s *session) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.confirmed(since)
+	s.answered(since)
+	s.beats++
+	s.renewed(s.beats, since) // it counts as a heartbeat for all of them
 	clear(s.gaveUp)
 	s.beatSent, s.told = s.beatAt, ""
 	s.nextBeat = s.beatAt.Add(c.beatAfter(s.shortest))

@@ -260,10 +260,15 @@ func (c *Client) refresh(id *interlock.LeaseID) {
 
 // beat takes the answer to a heartbeat.
 func (c *Client) beat(s *session, k *call, r *proto.Reply, at interlock.At) {
-	since, progress := k.since, k.op.Progress
+	since, number, progress := k.since, k.beat, k.op.Progress
 	c.free(k)
 	if r.Outcome != proto.Refused {
-		s.confirmed(since)
+		s.answered(since)
+		if r.WantsList { // nothing is known of a lease before the list
+			c.submitFirst(c.newBeat(s, true))
+		} else {
+			s.renewed(number, since)
+		}
 		if progress != "" {
 			for _, g := range s.leases {
 				g.progressed(since)

@@ -21,6 +21,9 @@
 // a lease as lost no later than the server does. That is no proof at the resource that the agent
 // writes: pass the fence along and check it there.
 //
+// Heartbeats tell which leases the client knows. One that the program has dropped without Release
+// is left out, and ends by its ttl.
+//
 // A connection may break at any moment. The client connects again, resumes its session, repeats
 // unanswered calls under the same numbers, so that each happens once, and keeps its places in
 // line. Its leases are lost only if the session ended meanwhile; later work gets a new session.

@@ -15,3 +15,10 @@ func DialLookup(
 func DialOver(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 	return dialFirst(ctx, dialer, listOf(cfg.Addrs), cfg)
 }
+
+// Known is how many leases the client counts in its heartbeats.
+func Known(c *Client) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sess.known(false).Count
+}

@@ -104,13 +104,15 @@ func (c *Client) giveUp(s *session, now time.Time) {
 }
 
 // sendBeat makes a heartbeat ready. mu is held.
-func (c *Client) sendBeat(s *session) { c.submitFirst(c.newBeat(s)) }
+func (c *Client) sendBeat(s *session) { c.submitFirst(c.newBeat(s, false)) }
 
-func (c *Client) newBeat(s *session) *call {
+// newBeat makes a heartbeat. With listed it lists the leases that the client knows. mu is held.
+func (c *Client) newBeat(s *session, listed bool) *call {
 	now := c.now()
+	s.beats++
 	s.beatSent, s.nextBeat = now, now.Add(c.beatAfter(s.shortest))
 	k := c.newCall(proto.OpHeartbeat)
-	k.since = now
+	k.since, k.beat, k.op.Known = now, s.beats, s.known(listed)
 	if c.progress != s.told {
 		k.op.Progress, s.told = c.progress, c.progress
 	}

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,18 +15,24 @@ import (
 )
 
 // Lease is a handle on a granted lease. Several handles of one flow may stand
-// for the same lease.
+// for the same lease. The client keeps the lease alive as long as the program has the handle, or its Context. One
+// that the program has dropped without Release ends by its ttl, with a warning in the default log.
 type Lease struct {
-	g   *grant
-	ctx context.Context // that of Acquire
-
-	// Client.mu guards the rest.
-	own      context.Context // the result of Context
-	cancel   context.CancelCauseFunc
-	released bool
+	g    *grant
+	ctx  context.Context // that of Acquire
+	hold *hold
+	own  context.Context // the result of Context; Client.mu guards it
 
 	once sync.Once
 	err  error // of Release
+}
+
+// hold is what a grant knows of a handle. It does not refer to the handle, which the program may drop. Client.mu guards
+// its fields.
+type hold struct {
+	g        *grant
+	cancel   context.CancelCauseFunc // of the handle's Context; nil while that is not in use
+	released bool
 }
 
 // grant is a lease from the server, with all its handles. Client.mu guards the fields that change.
@@ -44,28 +52,61 @@ type grant struct {
 	partial  bool     // there is more
 
 	from    time.Time     // it was not granted before
+	beatAt  time.Time     // when the last heartbeat was made that has renewed it
+	beats   uint64        // how many heartbeats of the session had been made before it came: they do not count it
 	capAt   time.Time     // when max_hold ends it; zero for never
 	stallAt time.Time     // when it ends unless progress is reported; zero for never
 	stall   time.Duration // how long it may be without progress; 0 for ever
 
-	refs    int      // handles that were not released
-	handles []*Lease // those with a Context in use
-	why     *interlock.Error
-	ended   bool // the server said that nothing is left of it
-	soft    signal
-	yield   signal
+	refs  int     // handles that were not released
+	holds []*hold // of the handles with a Context in use
+	why   *interlock.Error
+	ended bool // the server said that nothing is left of it
+	soft  signal
+	yield signal
 
-	issued atomic.Bool // the handle was
-	first  Lease       // the first handle, in the same piece of memory
+	issued atomic.Bool // the first handle was
+	first  hold        // of that, in the same piece of memory
 }
 
 // handle returns a handle with a Context that has the values of ctx.
 func (g *grant) handle(ctx context.Context) *Lease {
-	if g.issued.CompareAndSwap(false, true) {
-		g.first.g, g.first.ctx = g, ctx
-		return &g.first
+	h := &g.first
+	if !g.issued.CompareAndSwap(false, true) {
+		h = new(hold)
 	}
-	return &Lease{g: g, ctx: ctx}
+	h.g = g
+	l := &Lease{g: g, ctx: ctx, hold: h}
+	runtime.AddCleanup(l, (*hold).dropped, h)
+	return l
+}
+
+// dropped takes note that the program has no handle any more that it has not released: heartbeats leave the lease out
+// from now on. It must not touch a channel or a timer, which in a test may belong to a bubble.
+func (h *hold) dropped() {
+	g := h.g
+	g.c.mu.Lock()
+	forgotten := !h.released && g.of == nil && g.c.closed == nil
+	if forgotten {
+		h.released = true
+		g.refs--
+		forgotten = g.refs == 0 && g.s.forget(g)
+	}
+	key, ttl := g.key(), g.info.TTL
+	g.c.mu.Unlock()
+	if forgotten {
+		slog.Warn("a lease was dropped without a call of Release: it ends by its ttl", "key", string(key), "ttl", ttl)
+	}
+}
+
+// forget leaves a lease out of the heartbeats, so that it ends by its ttl. It reports whether they had it. Client.mu is
+// held.
+func (s *session) forget(g *grant) bool {
+	known := s.leases[g.id] == g
+	if known {
+		delete(s.leases, g.id)
+	}
+	return known
 }
 
 // update stores the server's present report of the lease.
@@ -127,10 +168,13 @@ func (g *grant) progressed(since time.Time) {
 
 // heardAt is since when the lease lives by the server's word: since a heartbeat, or its grant.
 func (g *grant) heardAt() time.Time {
-	if g.from.After(g.s.beatAt) {
+	if g.of != nil {
+		return g.of.heardAt() // a part goes with its membership
+	}
+	if g.from.After(g.beatAt) {
 		return g.from
 	}
-	return g.s.beatAt
+	return g.beatAt
 }
 
 // end is when the lease is over by this machine's clock, if nothing is heard of
@@ -181,10 +225,10 @@ func (g *grant) lose(why *interlock.Error) {
 		return
 	}
 	g.why = why
-	for _, l := range g.handles {
-		l.cancel(why)
+	for _, h := range g.holds {
+		h.cancel(why)
 	}
-	g.handles = nil
+	g.holds = nil
 }
 
 // warned reports to the holder that the lease is in its soft tier.
@@ -231,6 +275,9 @@ var closedChannel = func() chan struct{} {
 	return ch
 }()
 
+// handleKey is the handle that a context is of: as long as the program has the context, it has the handle.
+type handleKey struct{}
+
 // Context is cancelled when the lease is lost or released; context.Cause then returns an
 // *interlock.Error with the reason. It has the values of the context passed to Acquire, and
 // carries the lease's flow, but does not end with it.
@@ -238,14 +285,15 @@ func (l *Lease) Context() context.Context {
 	l.g.c.mu.Lock()
 	defer l.g.c.mu.Unlock()
 	if l.own == nil {
-		l.own, l.cancel = context.WithCancelCause(WithFlow(context.WithoutCancel(l.ctx), l.g.flow))
+		inner, cancel := context.WithCancelCause(WithFlow(context.WithoutCancel(l.ctx), l.g.flow))
+		l.own, l.hold.cancel = context.WithValue(inner, handleKey{}, l), cancel
 		switch {
 		case l.g.why != nil:
-			l.cancel(l.g.why)
-		case l.released:
-			l.cancel(releasedHere(l.g))
+			cancel(l.g.why)
+		case l.hold.released:
+			cancel(releasedHere(l.g))
 		default:
-			l.g.handles = append(l.g.handles, l)
+			l.g.holds = append(l.g.holds, l.hold)
 		}
 	}
 	return l.own
@@ -393,7 +441,7 @@ func (l *Lease) Err() error {
 	switch {
 	case l.g.why != nil:
 		return l.g.why
-	case l.released:
+	case l.hold.released:
 		return releasedHere(l.g)
 	}
 	return nil
@@ -464,11 +512,11 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 	}
 	c.mu.Lock()
 	g.lookAtClock()
-	l.released = true
+	l.hold.released = true
 	g.refs--
-	if l.cancel != nil && g.why == nil {
-		l.cancel(releasedHere(g))
-		g.handles = slices.DeleteFunc(g.handles, func(other *Lease) bool { return other == l })
+	if l.hold.cancel != nil && g.why == nil {
+		l.hold.cancel(releasedHere(g))
+		g.holds = slices.DeleteFunc(g.holds, func(other *hold) bool { return other == l.hold })
 	}
 	var over error
 	switch {

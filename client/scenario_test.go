@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -296,6 +297,9 @@ type stage struct {
 	ctx    context.Context
 	client func(agent string) *client.Client
 
+	held []*client.Lease // what the collector would take for dropped
+	mu   sync.Mutex      // guards it
+
 	patience time.Duration // with a clock of its own: longer than anything takes; 0: busy.Patience
 }
 
@@ -309,6 +313,12 @@ func (s *stage) acquire(c *client.Client, req client.Request) *client.Lease {
 	if err != nil {
 		s.t.Fatalf("acquire %v: %v", req.Keys, err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.t.Cleanup(func() { s.held = nil })
+	}
+	s.held = append(s.held, lease)
 	return lease
 }
 

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -24,7 +26,8 @@ type session struct {
 	// followers are the calls in waits that wait for the end of a task.
 	followers map[*call]struct{}
 
-	beatAt   time.Time     // when the last confirmed heartbeat was made
+	beatAt   time.Time     // when the last answered heartbeat was made
+	beats    uint64        // how many were made
 	beatSent time.Time     // when the last one was made
 	nextBeat time.Time     // when the next is due
 	shortest time.Duration // the shortest ttl of any lease or wait
@@ -44,12 +47,41 @@ func newSession(s *proto.Session, slot uint32, since time.Time) *session {
 	}
 }
 
-// confirmed takes note of a heartbeat that was answered and had been made at
+// answered takes note of a heartbeat that was answered and had been made at
 // since. The server counts from when it arrived, which was later.
-func (s *session) confirmed(since time.Time) {
+func (s *session) answered(since time.Time) {
 	if since.After(s.beatAt) {
 		s.beatAt = since
 	}
+}
+
+// renewed takes note that the heartbeat of that number, made at since, has renewed the leases that it counted.
+func (s *session) renewed(number uint64, since time.Time) {
+	for _, g := range s.leases {
+		if g.beats < number && since.After(g.beatAt) {
+			g.beatAt = since
+		}
+	}
+}
+
+// known returns what the client knows of its leases, for a heartbeat: their number and digest, or with listed a list;
+// nil if they are too many to be compared.
+func (s *session) known(listed bool) *interlock.KnownLeases {
+	k := &interlock.KnownLeases{Listed: listed}
+	for id, g := range s.leases {
+		switch {
+		case g.of != nil: // the server counts no parts
+		case listed:
+			k.Leases = append(k.Leases, id)
+		default:
+			k.Add(id)
+		}
+	}
+	if k.Count+len(k.Leases) > interlock.MaxKnown {
+		return nil
+	}
+	slices.SortFunc(k.Leases, func(a, b interlock.LeaseID) int { return bytes.Compare(a[:], b[:]) })
+	return k
 }
 
 // want makes sure that heartbeats come often enough for a lease with this ttl.
@@ -111,7 +143,7 @@ func (s *session) checkAt(t time.Time) {
 func (s *session) add(
 	c *Client, k *call, lease *interlock.Lease, packet *interlock.Packet, at interlock.At,
 ) *grant {
-	g := &grant{c: c, s: s, id: lease.ID, flow: lease.Flow, refs: 1}
+	g := &grant{c: c, s: s, id: lease.ID, flow: lease.Flow, refs: 1, beatAt: s.beatAt, beats: s.beats}
 	s.leases[g.id] = g
 	if now := c.now(); now.Sub(s.beatAt) > lease.TTL/2 {
 		if g.from = k.since; k.phase == standing {
@@ -176,7 +208,7 @@ func endedHere(g *grant, now time.Time) *interlock.Error {
 			Action: interlock.ActReRead, Message: "write nothing more under the lease; acquire again and read again",
 		},
 	}
-	lease, silent := "the lease on "+string(g.key()), now.Sub(g.s.beatAt)
+	lease, silent := "the lease on "+string(g.key()), now.Sub(g.heardAt())
 	capped := !g.capAt.IsZero() && !now.Before(g.capAt)
 	grace := g.capAt.Add(g.info.Grace).Sub(now).Round(time.Millisecond)
 	switch {

@@ -91,7 +91,7 @@ func (c *Client) add(n *conn, frame *proto.ClientFrame, size *int, k *call) bool
 	s := c.sess
 	if ttl := k.ttl(); ttl > 0 && s.want(ttl, c.now) {
 		c.look()
-		if beat := c.newBeat(s); !c.add(n, frame, size, beat) {
+		if beat := c.newBeat(s, false); !c.add(n, frame, size, beat) {
 			c.front = append([]*call{beat}, c.front...)
 			return false
 		}

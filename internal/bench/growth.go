@@ -60,16 +60,20 @@ func (g growth) run(ctx context.Context, site Site) ([]Value, error) {
 	defer crew.Close()
 	agents, holders := crew.Agents[:g.agents], crew.Agents[g.agents:]
 	keys := keyed("bench:held:", many)
-	if _, err := hold(ctx, holders, keys[:few]); err != nil {
+	first, err := hold(ctx, holders, keys[:few])
+	if err != nil {
 		return nil, err
 	}
+	defer runtime.KeepAlive(first)
 	before, err := g.measure(ctx, site, agents)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := hold(ctx, holders, keys[few:]); err != nil {
+	rest, err := hold(ctx, holders, keys[few:])
+	if err != nil {
 		return nil, err
 	}
+	defer runtime.KeepAlive(rest)
 	after, err := g.measure(ctx, site, agents)
 	if err != nil {
 		return nil, err

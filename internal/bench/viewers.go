@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,7 @@ func (w viewerLoad) run(ctx context.Context, site Site) (values []Value, err err
 	if err != nil {
 		return nil, err
 	}
+	defer runtime.KeepAlive(held)
 	lines := max(1, min((w.waiters+perLine-1)/perLine, w.leases))
 	measured := func() error {
 		values, err = w.measure(ctx, site, stage, one, agents)

@@ -36,6 +36,7 @@ type visit struct {
 	confine confine.Flags
 	boxed   bool   // there is to be a sandbox
 	db      *clone // of the workspace, nil if it has none
+	ports   []*client.Lease
 }
 
 func newRun(a *cli.App) *cobra.Command {
@@ -198,6 +199,7 @@ func (v *visit) claimPort(ctx context.Context, c *client.Client, name string) (s
 	if err != nil {
 		return "", cli.ExitWith(cli.ExitCode(err), fmt.Errorf("no port for %s: %s", name, v.a.Sentence(err)))
 	}
+	v.ports = append(v.ports, lease)
 	key := string(lease.Key())
 	return key[strings.LastIndexAny(key, ":/")+1:], nil
 }
