@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 
@@ -83,29 +84,53 @@ func (w *work) complain(job *Job, err error) {
 	}
 }
 
-// ack reports to the server that a task is done. If that is refused and the attempt continues,
-// it has failed.
+// ack reports to the server that a task is done. Its work is done, so a report that is refused for what is in it has
+// nothing repeated. If it is refused otherwise and the attempt continues, it has failed.
 func (w *work) ack(job *Job, done Done) error {
-	op, err := done.wire()
+	op, problem, err := done.wire()
 	if err != nil {
+		return w.refused(job, err)
+	}
+	for result := op.Task.Result; ; {
+		if problem != "" {
+			if w.w.DeadUnstored {
+				err := Dead(errors.New("result not stored: " + problem))
+				w.nack(job, err)
+				return err
+			}
+			slog.Warn("the result of a task that is done is not stored", "task", job.task.ID.String(), "reason", problem)
+			result = unstored(problem)
+		}
+		again := *op.Task
+		again.Result, op.Task = result, &again
+		got, err := w.end(job, proto.OpAckTask, op, true)
+		refusal, refused := errors.AsType[*interlock.Error](err)
+		switch {
+		case err == nil:
+			return nil
+		case !refused || attemptOver(refusal.Code):
+			return err
+		case refusedAsWrong(err) && problem == "" && result != nil:
+			problem = refusal.Message
+			continue
+		case refusedAsWrong(err):
+			return w.refused(job, err)
+		case refusal.Code == interlock.CodeStale:
+			stale := &StaleError{Refusal: refusal, Packet: interlock.Packet{Message: refusal.Message}}
+			if got != nil && got.Packet != nil {
+				stale.Packet = *got.Packet
+			}
+			w.nack(job, RetryAfter(0, stale)) // the next attempt reads fresh documents
+			return stale
+		}
 		w.nack(job, err)
 		return err
 	}
-	got, err := w.end(job, proto.OpAckTask, op, true)
-	refusal, refused := errors.AsType[*interlock.Error](err)
-	switch {
-	case err == nil:
-		return nil
-	case !refused || attemptOver(refusal.Code):
-		return err
-	case refusal.Code == interlock.CodeStale:
-		stale := &StaleError{Refusal: refusal, Packet: interlock.Packet{Message: refusal.Message}}
-		if got != nil && got.Packet != nil {
-			stale.Packet = *got.Packet
-		}
-		w.nack(job, RetryAfter(0, stale)) // the next attempt reads fresh documents
-		return stale
-	}
+}
+
+// refused ends the attempt at a task that was handled and whose Done can never be taken.
+func (w *work) refused(job *Job, why error) error {
+	err := Dead(fmt.Errorf("it was handled, and what its handler returned is refused: %w", why))
 	w.nack(job, err)
 	return err
 }
@@ -123,7 +148,7 @@ func attemptOver(code interlock.Code) bool {
 
 // nack ends a failed attempt as its error asks for.
 func (w *work) nack(job *Job, err error) {
-	x, kind := &proto.TaskOp{Reason: clip(err.Error())}, proto.OpNackTask
+	x, kind := &proto.TaskOp{Reason: reasonOf(err)}, proto.OpNackTask
 	if v, ok := errors.AsType[*verdict](err); ok {
 		switch {
 		case v.question != nil:
@@ -131,7 +156,7 @@ func (w *work) nack(job *Job, err error) {
 		case v.dead:
 			x.Dead = true
 		case v.timed:
-			x.Delay = max(v.delay, 0)
+			x.Delay = min(max(v.delay, 0), interlock.MaxDelay)
 			if x.Delay == 0 {
 				x.Delay = -1 // at once
 			}
@@ -178,13 +203,13 @@ func (w *work) end(job *Job, kind proto.OpKind, op proto.Op, returned bool) (got
 	return got, err
 }
 
-// wire returns the operation that reports it.
-func (d *Done) wire() (op proto.Op, err error) {
+// wire returns the operation that reports it, and why its result cannot be stored, "" if it can.
+func (d *Done) wire() (op proto.Op, problem string, err error) {
 	op.Task = &proto.TaskOp{}
 	op.Commit = &interlock.CommitRequest{
-		AsOf: d.AsOf, Note: d.Note, Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes),
+		AsOf: d.AsOf, Note: clip(d.Note, interlock.MaxNoteBytes), Reads: slices.Clone(d.Reads), Writes: cloneWrites(d.Writes),
 	}
-	op.Task.Result, err = encode(d.Result)
+	op.Task.Result, problem = resultOf(d.Result)
 	for i := range d.Tasks {
 		spec, no := d.Tasks[i].wire()
 		op.Task.Specs, err = append(op.Task.Specs, spec), errors.Join(err, no)
@@ -193,5 +218,5 @@ func (d *Done) wire() (op proto.Op, err error) {
 		spec, no := d.Messages[i].wire()
 		op.Task.Specs, err = append(op.Task.Specs, spec), errors.Join(err, no)
 	}
-	return op, err
+	return op, problem, err
 }

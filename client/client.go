@@ -200,12 +200,9 @@ func unknown(ctx context.Context, what string) error {
 // files". It is cut off at interlock.MaxProgressBytes. A text that differs from the one before
 // keeps the leases that have a stall; they make the client report it soon.
 func (c *Client) SetProgress(text string) {
-	if len(text) > interlock.MaxProgressBytes {
-		text = text[:interlock.MaxProgressBytes]
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.progress = strings.ToValidUTF8(text, "")
+	c.progress = clip(text, interlock.MaxProgressBytes)
 	if c.sess != nil && c.sess.hurry(c.progress) {
 		c.look()
 	}

@@ -113,5 +113,5 @@ const NoGrace = interlock.NoGrace
 // Outcome is a release's report to the next holders.
 type Outcome struct {
 	Outcome string // the holder's word for how it went, such as "done"
-	Note    string // at most interlock.MaxNoteBytes
+	Note    string // cut off at interlock.MaxNoteBytes
 }

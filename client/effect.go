@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
-	"strings"
+	"log/slog"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -71,8 +70,10 @@ func (e *notDone) Unwrap() error { return e.error }
 // target whether it happened, and report that by Reconcile.
 //
 // act gets the effect that it is about; its Digest is a good idempotency key for a target that
-// takes one. The error of act is returned as it is. An error that came after act has returned a
-// result states that, and that it was done.
+// takes one. Once act was called, Do returns what act returned, whatever becomes of the report: its
+// error as it is, or its result. A report that does not arrive leaves the outcome unknown to others, and
+// a warning in the default log. In the place of a result that cannot be stored, as it is no JSON or has
+// more than interlock.MaxResultBytes, others find {"interlock": "result not stored", "reason": ...}.
 func (c *Client) Do(
 	ctx context.Context, a Action, act func(ctx context.Context, effect interlock.Effect) (result any, err error),
 ) (json.RawMessage, error) {
@@ -86,33 +87,31 @@ func (c *Client) Do(
 	returned := false
 	defer func() {
 		if !returned {
-			_ = c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "the function that performs it panicked"})
+			c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "the function that performs it panicked"})
 		}
 	}()
 	value, failure := act(ctx, effect)
 	returned = true
 	if failure != nil {
-		s := Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: failure.Error()}
+		s := Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: reasonOf(failure)}
 		if _, not := errors.AsType[*notDone](failure); not {
 			s.State = 0
 		}
-		if err := c.settle(ctx, s); err != nil {
-			return nil, errors.Join(failure, fmt.Errorf("and reporting it to the server failed: %w", err))
-		}
+		c.settle(ctx, s)
 		return nil, failure
 	}
-	result, invalid := json.Marshal(value)
-	if len(result) > interlock.MaxResultBytes {
-		invalid = fmt.Errorf("it has %d bytes, and the maximum is %d", len(result), interlock.MaxResultBytes)
+	result, problem := resultOf(value)
+	if len(result) == 0 && problem == "" {
+		result = json.RawMessage("null")
 	}
-	if invalid != nil {
-		result = []byte("null")
+	s := Settlement{ID: effect.ID, State: interlock.EffectDone, Result: result}
+	if problem != "" {
+		s.Result = unstored(problem)
+		slog.Warn("the result of an effect that is done is not stored", "tool", a.Tool, "target", a.Target, "reason", problem)
 	}
-	if err := c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectDone, Result: result}); err != nil {
-		return result, fmt.Errorf("it was done, and reporting it to the server failed: %w", err)
-	}
-	if invalid != nil {
-		return result, fmt.Errorf("it was done, but its result cannot be recorded: %w", invalid)
+	c.settle(ctx, s)
+	if len(result) == 0 {
+		result = s.Result
 	}
 	return result, nil
 }
@@ -123,21 +122,21 @@ const settleTimeout = 10 * time.Second
 
 // settle reports the outcome of an effect that Do has claimed. Until the report is known to
 // have arrived, no other call may take the claim for its own.
-func (c *Client) settle(ctx context.Context, s Settlement) error {
+func (c *Client) settle(ctx context.Context, s Settlement) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	s.Reason = clip(s.Reason)
 	_, err := c.SettleEffect(limit, s)
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.doing, s.ID)
+	if s.State == interlock.EffectDone && refusedAsWrong(err) {
+		s.Result = unstored(err.Error())
+		_, err = c.SettleEffect(limit, s)
 	}
-	return err
-}
-
-func clip(reason string) string {
-	return strings.ToValidUTF8(reason[:min(len(reason), interlock.MaxReasonBytes)], "")
+	if err != nil {
+		slog.Warn("the outcome of an effect was not reported: it may count as unknown", "error", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.doing, s.ID)
 }
 
 // undertake claims an effect for Do, and waits while another claimer has it.
@@ -184,7 +183,7 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if effect, mine, _ := c.claim(limit, a, true); mine {
-		_ = c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
+		c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
 	}
 }
 

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,12 @@ func doing(result any, err error) func(context.Context, interlock.Effect) (any, 
 }
 
 var errLost = errors.New("the answer was lost")
+
+// rude is a value and an error whose methods panic.
+type rude struct{}
+
+func (rude) MarshalJSON() ([]byte, error) { panic("no") }
+func (rude) Error() string                { panic("no") }
 
 var effectScenarios = []scenario{
 	{"an effect happens once", func(t *testing.T, s *stage) {
@@ -162,12 +169,42 @@ var effectScenarios = []scenario{
 	}},
 	{"a result that cannot be kept", func(t *testing.T, s *stage) {
 		c := s.client("a")
-		for i, result := range []any{make(chan int), strings.Repeat("x", interlock.MaxResultBytes)} {
-			if got, err := c.Do(s.ctx, charge(10+i), doing(result, nil)); err == nil || string(got) != "null" {
-				t.Errorf("got %s, %v", got, err)
+		long := strings.Repeat("x", interlock.MaxResultBytes)
+		for i, x := range []struct {
+			value any
+			got   string
+			why   string
+		}{
+			{make(chan int), "", "json: unsupported type: chan int"},
+			{long, `"` + long + `"`, "it has 65538 bytes, and the maximum is 65536"},
+			{json.RawMessage("\"\xff\""), "\"\xff\"", "it is not valid UTF-8"},
+			{rude{}, "", "encoding it panicked: no"},
+		} {
+			kept := `{"interlock":"result not stored","reason":"` + x.why + `"}`
+			if got, err := c.Do(s.ctx, charge(10+i), doing(x.value, nil)); err != nil || string(got) != cmp.Or(x.got, kept) {
+				t.Errorf("got %.99s, %v", got, err)
 			}
-			if got, err := c.Do(s.ctx, charge(10+i), doing("twice", nil)); err != nil || string(got) != "null" {
+			if got, err := c.Do(s.ctx, charge(10+i), doing("twice", nil)); err != nil || string(got) != kept {
 				t.Errorf("again: %s, %v", got, err)
+			}
+		}
+	}},
+	{"an error with any text", func(t *testing.T, s *stage) {
+		c := s.client("a")
+		for i, x := range []struct {
+			err  error
+			said string
+		}{
+			{errors.New(strings.Repeat("錯", 200)), strings.Repeat("錯", interlock.MaxReasonBytes/3)},
+			{errors.New("no \xff\xfe such file"), "no \uFFFD such file"},
+			{rude{}, "%!v(PANIC=Error method: no)"},
+		} {
+			if _, err := c.Do(s.ctx, charge(20+i), doing(nil, x.err)); err != x.err {
+				t.Errorf("got %v", err)
+			}
+			_, err := c.Do(s.ctx, charge(20+i), doing("twice", nil))
+			if unknown, ok := errors.AsType[*client.EffectError](err); !ok || unknown.Effect.Reason != x.said {
+				t.Errorf("again: %+v", err)
 			}
 		}
 	}},
@@ -226,7 +263,7 @@ func TestSettledWhenTheServerIsBack(t *testing.T) {
 			b.cut()
 			return "ch_1", nil
 		})
-		if string(result) != `"ch_1"` || !isCode(err, interlock.CodeOutcomeUnknown) {
+		if string(result) != `"ch_1"` || err != nil {
 			t.Errorf("got %s, %v", result, err)
 		}
 		back()

@@ -505,11 +505,8 @@ func (l *Lease) Release(ctx context.Context, out Outcome) error {
 func (l *Lease) release(ctx context.Context, out Outcome) error {
 	c, g := l.g.c, l.g
 	k := c.newCall(proto.OpRelease)
-	k.op.ID, k.op.Outcome, k.op.Note = g.id, out.Outcome, out.Note
-	invalid := k.check()
-	if invalid != nil {
-		k.op.Outcome, k.op.Note = "", "" // the lease is freed nevertheless
-	}
+	k.op.ID = g.id
+	out.report(k)
 	c.mu.Lock()
 	g.lookAtClock()
 	l.hold.released = true
@@ -531,7 +528,7 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 		c.mu.Unlock()
 		c.free(k)
 		if over == errStillHeld {
-			return invalid
+			return nil
 		}
 		return over
 	}
@@ -550,10 +547,12 @@ func (l *Lease) release(ctx context.Context, out Outcome) error {
 	err := k.err
 	c.free(k)
 	g.met(err)
-	if err == nil {
-		err = invalid
-	}
 	return err
+}
+
+// report writes it into a release, as far as the server takes it.
+func (out *Outcome) report(k *call) {
+	k.op.Outcome, k.op.Note = clip(out.Outcome, interlock.MaxNameBytes), clip(out.Note, interlock.MaxNoteBytes)
 }
 
 var errStillHeld = errors.New("another handle holds the lease")

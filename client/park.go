@@ -104,7 +104,8 @@ func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as ResumeRequ
 // Discard releases a parked lease without resuming it: the human denied it.
 func (c *Client) Discard(ctx context.Context, id interlock.LeaseID, out Outcome) error {
 	k := c.newCall(proto.OpRelease)
-	k.op.ID, k.op.Outcome, k.op.Note = id, out.Outcome, out.Note
+	k.op.ID = id
+	out.report(k)
 	_, err := c.do(ctx, k, "the release of the parked lease")
 	return err
 }

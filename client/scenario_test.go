@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -182,10 +183,11 @@ var basicScenarios = []scenario{
 			t.Errorf("65 claims: %v", err)
 		}
 		lease := s.acquire(c, client.Request{Keys: many[1:]})
-		if err := lease.Release(s.ctx, client.Outcome{Note: "\xff"}); !isCode(err, interlock.CodeInvalidRequest) {
-			t.Errorf("note: %v", err)
+		s.release(lease, strings.Repeat("é", interlock.MaxNoteBytes)+"\xff") // any note will do
+		again := s.acquire(s.client("b"), client.Request{Keys: many[1:]})
+		if notes := again.Notes(); len(notes) == 0 || notes[0].Text != strings.Repeat("é", interlock.MaxNoteBytes/2) {
+			t.Errorf("notes %v", notes)
 		}
-		s.acquire(c, client.Request{Keys: many[1:]}) // it was freed nevertheless
 	}},
 	{"a revoked lease is lost, and its release says so", func(t *testing.T, s *stage) {
 		lease := s.acquire(s.client("a"), exclusively("k"))

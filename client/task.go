@@ -268,10 +268,15 @@ func cloneQuestion(q *Question) *Question {
 }
 
 // encode makes JSON of a payload, a body or a result. It leaves <, > and & as they are, for people and models to read.
-func encode(v any) ([]byte, error) {
+func encode(v any) (b []byte, err error) {
 	if v == nil {
 		return nil, nil
 	}
+	defer func() {
+		if thrown := recover(); thrown != nil { // of a method of the value
+			err = &interlock.Error{Code: interlock.CodeInvalidPayload, Message: fmt.Sprintf("encoding it panicked: %v", thrown)}
+		}
+	}()
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -200,8 +201,8 @@ func TestWorkerFailures(t *testing.T) {
 				return client.Done{}, fmt.Errorf("on the way: %w", client.Dead(errors.New("no use")))
 			case kind == "fails":
 				return client.Done{}, errors.New("it fails")
-			case kind == "bad result":
-				return client.Done{Result: func() {}}, nil
+			case kind == "bad write":
+				return client.Done{Writes: []interlock.Write{client.Put("k", []byte("{"))}}, nil
 			}
 			return client.Done{}, nil
 		}, OnError: func(job *client.Job, err error) {
@@ -230,7 +231,7 @@ func TestWorkerFailures(t *testing.T) {
 		if task, err = end("later"); err != nil || time.Since(before) != time.Minute {
 			t.Errorf("later: %v after %v", err, time.Since(before))
 		}
-		for kind, attempts := range map[string]int{"dead": 1, "fails": 2, "bad result": 2} {
+		for kind, attempts := range map[string]int{"dead": 1, "fails": 2, "bad write": 1} {
 			_, err = end(kind)
 			no, ok := errors.AsType[*client.TaskError](err)
 			if !ok || no.Task.State != interlock.TaskDead || no.Task.Attempt != attempts ||
@@ -264,10 +265,53 @@ func TestWorkerFailures(t *testing.T) {
 		worker.stop()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) != 8 {
+		if len(told) != 7 {
 			t.Errorf("after %v told %q", time.Since(began), told)
 		}
 	})
+}
+
+// The work is done once, whatever its result is, and every failed attempt ends, whatever its error says.
+func TestReportsOfAnyContent(t *testing.T) {
+	for _, dead := range []bool{false, true} {
+		onStage(t, func(t *testing.T, s *stage) {
+			s.queue(interlock.TaskQueue{Name: "q", MaxAttempts: 2, Backoff: time.Second})
+			results := map[string]any{
+				"long": strings.Repeat("x", interlock.MaxResultBytes), "no JSON": func() {}, "panics": rude{},
+				"not UTF-8": json.RawMessage("\"\xff\""),
+			}
+			errs := map[string]error{
+				"Chinese": errors.New(strings.Repeat("錯", 200)), "a file's name": errors.New("open \xff: no such file"),
+				"rude": rude{}, "never": client.RetryAfter(time.Hour*24*9999, errors.New("later")),
+				"a long question": client.NeedsApproval(client.Question{Text: strings.Repeat("?", interlock.MaxQuestionBytes+1)}),
+			}
+			worker := s.work(s.client("w"), client.Worker{Queue: "q", DeadUnstored: dead, Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+				kind := job.Task().Kind
+				return client.Done{Result: results[kind], Note: strings.Repeat("é", interlock.MaxNoteBytes) + "\xff"}, errs[kind]
+			}})
+			c := s.client("ann")
+			for kind := range results {
+				task, err := c.Await(s.ctx, s.submit(c, client.TaskSpec{Queue: "q", Kind: kind}).ID)
+				no, isDead := errors.AsType[*client.TaskError](err)
+				switch {
+				case isDead != dead, isDead && !strings.HasPrefix(no.Task.Reason, "result not stored: "):
+					t.Errorf("%s: %v, %v", kind, task.State, err)
+				case !isDead && (task.Attempt != 1 || !strings.HasPrefix(string(task.Result), `{"interlock":"result not stored"`)):
+					t.Errorf("%s: attempt %d, result %.99s", kind, task.Attempt, task.Result)
+				}
+			}
+			for kind := range errs {
+				id := s.submit(c, client.TaskSpec{Queue: "q", Kind: kind}).ID
+				for s.task(c, id).Attempt < 1 || s.task(c, id).State == interlock.TaskRunning {
+					<-time.After(time.Second)
+				}
+				if task := s.task(c, id); task.State == interlock.TaskRunning || len(task.Attempts) == 0 {
+					t.Errorf("%s: %+v", kind, task)
+				}
+			}
+			worker.stop()
+		})
+	}
 }
 
 // Tasks that have not finished in time when a worker is stopping are handed to the next one at once.

@@ -28,9 +28,17 @@ type Worker struct {
 	// again after a pause, unless this was the last one: RetryAfter, Dead and NeedsApproval
 	// change that. A panic is an error.
 	//
+	// A result that cannot be stored has nothing repeated: see DeadUnstored. Writes or follow-up
+	// tasks that are wrong as such make the task dead.
+	//
 	// It runs outside Interlock, so it may run again: after a crash, or when its lease was
 	// lost. External actions belong into Client.Do.
 	Handle func(ctx context.Context, job *Job) (Done, error)
+
+	// DeadUnstored makes a task dead whose result cannot be stored, as it is no JSON or has more
+	// than interlock.MaxResultBytes. Otherwise it is done, with {"interlock": "result not stored",
+	// "reason": ...} as its result.
+	DeadUnstored bool
 
 	// OnError, if set, is called for every attempt that did not end with the task done: by the
 	// error of Handle, a panic (*PanicError), a Done that was refused (a *StaleError if its
@@ -55,7 +63,7 @@ type Done struct {
 	Tasks    []TaskSpec // follow-up tasks; their IDs are not used
 	Messages []Message  // and is to be sent to other keys' writers, likewise
 
-	Note string // for the next holder of the keys, and with the written documents
+	Note string // for the next holder of the keys, and with the written documents; cut off at interlock.MaxNoteBytes
 }
 
 // errDraining is the cause of the contexts of jobs that have not finished in time when
