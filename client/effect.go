@@ -31,6 +31,10 @@ type Action struct {
 	// OnTaken, if set, is called before Do waits for another claimer that is about to do it. A
 	// caller that does not want to wait ends the context of Do there.
 	OnTaken func(other interlock.Effect)
+
+	// OnUnreported, if set, is called in place of a warning in the log when the server has not
+	// confirmed the outcome that Do reports: it may count as unknown.
+	OnUnreported func(err error)
 }
 
 // EffectError reports that an effect cannot be claimed or settled: with CodeEffectClaimed
@@ -87,7 +91,9 @@ func (c *Client) Do(
 	returned := false
 	defer func() {
 		if !returned {
-			c.settle(ctx, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "the function that performs it panicked"})
+			c.settle(
+				ctx, a, Settlement{ID: effect.ID, State: interlock.EffectUnknown, Reason: "the function that performs it panicked"},
+			)
 		}
 	}()
 	value, failure := act(ctx, effect)
@@ -97,7 +103,7 @@ func (c *Client) Do(
 		if _, not := errors.AsType[*notDone](failure); not {
 			s.State = 0
 		}
-		c.settle(ctx, s)
+		c.settle(ctx, a, s)
 		return nil, failure
 	}
 	result, problem := resultOf(value)
@@ -109,7 +115,7 @@ func (c *Client) Do(
 		s.Result = unstored(problem)
 		slog.Warn("the result of an effect that is done is not stored", "tool", a.Tool, "target", a.Target, "reason", problem)
 	}
-	c.settle(ctx, s)
+	c.settle(ctx, a, s)
 	if len(result) == 0 {
 		result = s.Result
 	}
@@ -122,7 +128,7 @@ const settleTimeout = 10 * time.Second
 
 // settle reports the outcome of an effect that Do has claimed. Until the report is known to
 // have arrived, no other call may take the claim for its own.
-func (c *Client) settle(ctx context.Context, s Settlement) {
+func (c *Client) settle(ctx context.Context, a Action, s Settlement) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	_, err := c.SettleEffect(limit, s)
@@ -130,13 +136,19 @@ func (c *Client) settle(ctx context.Context, s Settlement) {
 		s.Result = unstored(err.Error())
 		_, err = c.SettleEffect(limit, s)
 	}
-	if err != nil {
-		slog.Warn("the outcome of an effect was not reported: it may count as unknown", "error", err)
-		return
+	switch {
+	case err == nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.doing, s.ID)
+	case a.OnUnreported != nil:
+		a.OnUnreported(err)
+	default:
+		slog.Warn(
+			"the outcome of an effect was not reported: it may count as unknown", "tool", a.Tool, "target", a.Target,
+			"error", err,
+		)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.doing, s.ID)
 }
 
 // undertake claims an effect for Do, and waits while another claimer has it.
@@ -183,7 +195,7 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if effect, mine, _ := c.claim(limit, a, true); mine {
-		c.settle(limit, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
+		c.settle(limit, a, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
 	}
 }
 

@@ -258,13 +258,16 @@ func TestSettledWhenTheServerIsBack(t *testing.T) {
 		c := s.w.connect(b.Dial, client.Config{Agent: "a"})
 		flow := client.WithFlow(s.ctx, client.SharedFlow)
 		var back func()
-		result, err := c.Do(flow, charge(1), func(context.Context, interlock.Effect) (any, error) {
+		var unreported error
+		a := charge(1)
+		a.OnUnreported = func(err error) { unreported = err }
+		result, err := c.Do(flow, a, func(context.Context, interlock.Effect) (any, error) {
 			back = b.block()
 			b.cut()
 			return "ch_1", nil
 		})
-		if string(result) != `"ch_1"` || err != nil {
-			t.Errorf("got %s, %v", result, err)
+		if string(result) != `"ch_1"` || err != nil || !isCode(unreported, interlock.CodeOutcomeUnknown) {
+			t.Errorf("got %s, %v, %v", result, err, unreported)
 		}
 		back()
 		if result, err := c.Do(flow, charge(1), doing("twice", nil)); err != nil || string(result) != `"ch_1"` {

@@ -44,6 +44,8 @@ type effectRun struct {
 	output  job.Output
 	failure error // what the server receives: that it is not done, or unknown
 	verdict error // what this command ends with
+
+	unreported error // the server has not confirmed the report
 }
 
 func newEffectRun(a *cli.App) *cobra.Command {
@@ -138,11 +140,12 @@ func (r *effectRun) run(ctx context.Context) (err error) {
 		}
 		r.say("waiting for %s, which is about to do it", claimer(&other))
 	}
+	action.OnUnreported = func(err error) { r.unreported = err }
 	result, err := r.c.Do(ctx, action, r.act)
 	if !r.ran {
 		return r.notRun(ctx, result, err)
 	}
-	return r.finish(result, err)
+	return r.finish(result)
 }
 
 // act runs the command, and reports what became of the effect.
@@ -236,17 +239,17 @@ func (r *effectRun) notRun(ctx context.Context, result json.RawMessage, err erro
 	return err
 }
 
-// finish returns how it went with the command. err is the result of Do: another failure than the
-// command's means that the report did not reach the server.
-func (r *effectRun) finish(result json.RawMessage, err error) error {
+// finish returns how it went with the command.
+func (r *effectRun) finish(result json.RawMessage) error {
 	switch {
-	case r.failure == nil && err != nil:
-		r.verdict = cli.ExitWith(
-			cli.ExitConflict,
-			fmt.Errorf("%s: settle it with `interlock effect reconcile %s --happened`", cli.Clean(err.Error()), r.digest),
-		)
-	case !errors.Is(r.failure, err):
-		r.a.Complain("%s", cli.Clean(err.Error()))
+	case r.unreported == nil:
+	case r.failure == nil:
+		r.verdict = cli.ExitWith(cli.ExitConflict, fmt.Errorf(
+			"it was done, and reporting it to the server failed: %s: settle it with `interlock effect reconcile %s --happened`",
+			r.a.Sentence(r.unreported), r.digest,
+		))
+	default:
+		r.a.Complain("reporting it to the server failed: %s", r.a.Sentence(r.unreported))
 	}
 	if r.failure == nil && r.output.Passes {
 		r.a.Complain(

@@ -51,3 +51,9 @@ func (o *Output) Result() any {
 	}
 	return result
 }
+
+// NotStored returns what stands in the place of a result that cannot be stored.
+func NotStored(reason string) json.RawMessage {
+	mark, _ := json.Marshal(map[string]string{"interlock": "result not stored", "reason": cli.Clip(reason, 200)})
+	return mark
+}

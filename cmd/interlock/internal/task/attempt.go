@@ -124,18 +124,24 @@ func (w *worker) look(h *assignment) (got view.LeaseAnswer, err error) {
 	return got, err
 }
 
-// ack reports that the task is done.
+// ack reports that the task is done. The command has done its work: a result that the server does not take has nothing
+// repeated.
 func (w *worker) ack(h *assignment, result json.RawMessage) {
 	_, err := w.settle(h, acknowledgement(h.Lease.ID, &api.AckRequest{Result: result}))
 	refusal, refused := errors.AsType[*interlock.Error](err)
+	if refused && refusal.Advice.Action == interlock.ActFixRequest && result != nil {
+		w.say("%s: the result is not stored: %s", cli.Clean(h.Task.ID), cli.Clean(refusal.Message))
+		result = job.NotStored(refusal.Message)
+		_, err = w.settle(h, acknowledgement(h.Lease.ID, &api.AckRequest{Result: result}))
+		refusal, refused = errors.AsType[*interlock.Error](err)
+	}
 	switch {
 	case err == nil:
 		w.report(h, "done", cli.Cut(cli.Clean(string(result)), 60))
 	case refused && refusal.Code == interlock.CodeTaskMoved, cli.ExitCode(err) == cli.ExitUnreachable:
 		w.over(h, err)
 	default:
-		// The result is not one that the server takes. Another attempt may have a better one.
-		w.nack(h, w.a.Sentence(err), api.NackRequest{})
+		w.nack(h, w.a.Sentence(err), api.NackRequest{Dead: refused && refusal.Advice.Action == interlock.ActFixRequest})
 	}
 }
 
@@ -262,12 +268,9 @@ func (c *taskCommand) result(a *cli.App) json.RawMessage {
 			cli.Bytes(interlock.MaxResultBytes),
 		)
 		_ = c.output.Pass()
-		return nil
+		return job.NotStored("the output is longer than " + cli.Bytes(interlock.MaxResultBytes) + " or not text")
 	}
-	encoded, err := json.Marshal(result)
-	if err != nil {
-		return nil
-	}
+	encoded, _ := json.Marshal(result) // of JSON or a text
 	return encoded
 }
 
