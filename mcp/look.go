@@ -158,8 +158,7 @@ func (v *visit) lookAtOwn() (*answer, error) {
 	a := &answer{Outcome: "seen"}
 	if !v.keyed {
 		a.Message = "This server cannot tell your calls from those of others, so it knows no leases of yours: keep their " +
-			"ids. Set the " +
-			"header Interlock-Agent to get a session."
+			"ids. A person can give you a name in the settings of this server."
 		return a, nil
 	}
 	held := v.agent.Leases(v.flow)
