@@ -84,8 +84,8 @@ func (w *work) complain(job *Job, err error) {
 	}
 }
 
-// ack reports to the server that a task is done. Its work is done, so a report that is refused for what is in it has
-// nothing repeated. If it is refused otherwise and the attempt continues, it has failed.
+// ack reports to the server that a task is done. Its work is done, so a report with wrong content has nothing repeated.
+// If it is refused otherwise and the attempt continues, it has failed.
 func (w *work) ack(job *Job, done Done) error {
 	op, problem, err := done.wire()
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *work) ack(job *Job, done Done) error {
 	}
 }
 
-// refused ends the attempt at a task that was handled and whose Done can never be taken.
+// refused ends the attempt at a task that was handled, when its Done can never be taken.
 func (w *work) refused(job *Job, why error) error {
 	err := Dead(fmt.Errorf("it was handled, and what its handler returned is refused: %w", why))
 	w.nack(job, err)

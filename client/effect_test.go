@@ -29,7 +29,7 @@ func doing(result any, err error) func(context.Context, interlock.Effect) (any, 
 
 var errLost = errors.New("the answer was lost")
 
-// rude is a value and an error whose methods panic.
+// rude is a value and an error with methods that panic.
 type rude struct{}
 
 func (rude) MarshalJSON() ([]byte, error) { panic("no") }

@@ -50,7 +50,7 @@ func unstored(problem string) json.RawMessage {
 	return mark
 }
 
-// refusedAsWrong reports whether a request was refused for what is in it: unchanged, it cannot succeed.
+// refusedAsWrong reports whether the content of a request was refused: unchanged, it cannot succeed.
 func refusedAsWrong(err error) bool {
 	refusal, ok := errors.AsType[*interlock.Error](err)
 	if !ok || attemptOver(refusal.Code) {

@@ -271,7 +271,7 @@ func TestWorkerFailures(t *testing.T) {
 	})
 }
 
-// The work is done once, whatever its result is, and every failed attempt ends, whatever its error says.
+// The work is done once with any result, and every failed attempt ends with any error.
 func TestReportsOfAnyContent(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		onStage(t, func(t *testing.T, s *stage) {
@@ -285,10 +285,11 @@ func TestReportsOfAnyContent(t *testing.T) {
 				"rude": rude{}, "never": client.RetryAfter(time.Hour*24*9999, errors.New("later")),
 				"a long question": client.NeedsApproval(client.Question{Text: strings.Repeat("?", interlock.MaxQuestionBytes+1)}),
 			}
-			worker := s.work(s.client("w"), client.Worker{Queue: "q", DeadUnstored: dead, Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
+			handle := func(_ context.Context, job *client.Job) (client.Done, error) {
 				kind := job.Task().Kind
 				return client.Done{Result: results[kind], Note: strings.Repeat("é", interlock.MaxNoteBytes) + "\xff"}, errs[kind]
-			}})
+			}
+			worker := s.work(s.client("w"), client.Worker{Queue: "q", DeadUnstored: dead, Handle: handle})
 			c := s.client("ann")
 			for kind := range results {
 				task, err := c.Await(s.ctx, s.submit(c, client.TaskSpec{Queue: "q", Kind: kind}).ID)

@@ -35,7 +35,7 @@ type Worker struct {
 	// lost. External actions belong into Client.Do.
 	Handle func(ctx context.Context, job *Job) (Done, error)
 
-	// DeadUnstored makes a task dead whose result cannot be stored, as it is no JSON or has more
+	// DeadUnstored makes a task dead when its result cannot be stored, as it is no JSON or has more
 	// than interlock.MaxResultBytes. Otherwise it is done, with {"interlock": "result not stored",
 	// "reason": ...} as its result.
 	DeadUnstored bool
