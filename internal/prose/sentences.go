@@ -310,7 +310,7 @@ var sentences = [message.Count]string{
 	message.MemberCount:           "more than %d members",
 	message.NumbersTooLarge:       "capacity, rate and burst are at most %d",
 	message.BurstWithoutRate:      "burst and per need a rate",
-	message.RateWithoutPer:        "a rate needs per, the time for so many tokens, such as per_ms 60000 for a minute",
+	message.RateWithoutPer:        "a rate needs per, the time for so many tokens, such as a minute",
 	message.RateTooHigh:           "a rate can be at most one token in %v",
 	message.BucketTooSlow:         "refilling an empty bucket of %d tokens would take longer than %v",
 	message.GroupCount:            "%d groups: a pattern has at most %d",
