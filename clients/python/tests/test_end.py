@@ -26,6 +26,7 @@ from interlock import (
     Client,
     EffectTaken,
     Job,
+    Lease,
     LeaseLost,
     OutcomeUnknown,
     Refused,
@@ -194,18 +195,18 @@ def test_a_claim_is_that_of_its_block(interlock_client: Client, key: str) -> Non
 
 
 def test_another_claim_of_the_lease_waits(interlock_client: Client, key: str) -> None:
-    lease = interlock_client.acquire(key)
     results: list[Any] = []
 
-    def second() -> None:
+    def second(lease: Lease) -> None:
         with interlock_client.effect("charge", key, lease=lease) as claim:
             results.append(claim.result)
 
-    with interlock_client.effect("charge", key, lease=lease) as claim:
-        thread = threading.Thread(target=second)
-        thread.start()
-        claim.complete("first")
-    thread.join()
+    with interlock_client.lease(key) as lease:
+        with interlock_client.effect("charge", key, lease=lease) as claim:
+            thread = threading.Thread(target=second, args=(lease,))
+            thread.start()
+            claim.complete("first")
+        thread.join()
     assert results == ["first"]
 
 
@@ -678,7 +679,7 @@ def test_a_pull_without_an_answer_is_repeated_and_given_back(interlock_client: C
 
 
 def attempt_of(rules: Any) -> Attempt:
-    return Attempt(Operations(rules, lambda: "f"), {"task": {"id": "q_1"}}, hold(rules))
+    return Attempt(Operations(rules, lambda: "f"), {"task": {"id": "q_1"}}, next(iter(hold(rules).holds)))
 
 
 pytestmark_still = pytest.mark.usefixtures("still")

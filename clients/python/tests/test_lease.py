@@ -23,7 +23,7 @@ from interlock import (
     WaitTimeout,
 )
 from interlock._clock import now
-from interlock._wire import LockSession, NotSent, Send
+from interlock._wire import NotSent, Send
 from interlock.testing import LocalServer
 
 
@@ -279,8 +279,6 @@ class Interrupted:
             raise KeyboardInterrupt
         result = self.perform(effect)
         if self.count == self.point:
-            if isinstance(effect, LockSession):
-                self.engine.session_lock.release()
             raise KeyboardInterrupt
         return result
 

@@ -14,7 +14,7 @@ from test_rules import answer, core, lease
 from interlock import AsyncClient, Client, LeaseLost, Refused, _core
 from interlock._async import AsyncLease
 from interlock._core import Ask, Core, Session
-from interlock._grant import Grant
+from interlock._grant import Grant, Hold
 from interlock._handle import Handle
 from interlock._ops import Operations
 from interlock._wire import Reply, Send, Steps
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("still")
 
 #: The time of the clock that stands still.
 NOW = 1000.0
+#: What the tests hold.
+_holds: list[Hold] = []
 RELEASED = answer(410, code="released", detail="the lease on k was released by its holder")
 DONE = answer(200, outcome="done")
 
@@ -43,9 +45,17 @@ def hold(rules: Core, number: int = 1, sent: float | None = None) -> Grant:
     """Has a lease granted, by a request that was sent then."""
     reply = granted(id=f"l_{number}")
     reply.sent = NOW if sent is None else sent
-    grant = rules.granted(reply, "s")
-    assert grant is not None
-    return grant
+    held = rules.granted(reply, "s")
+    assert held is not None
+    _holds.append(held)
+    return held.grant
+
+
+def let_go(grant: Grant) -> Hold:
+    """Returns the hold on a lease, which nothing else refers to any more."""
+    held = next(one for one in _holds if one.grant is grant)
+    _holds.remove(held)
+    return held
 
 
 def run_out(rules: Core, grant: Grant) -> None:
@@ -90,7 +100,8 @@ def test_acquiring_what_is_just_given_back_asks_again(monkeypatch: pytest.Monkey
         lambda: granted(id="l_2", fence="8"),
         lambda: granted(id="l_2", fence="8"),
     ]
-    again, sends = drive(rules.acquire(Ask({}, 20.0)), script)
+    held, sends = drive(rules.acquire(Ask({}, 20.0)), script)
+    again = held.grant
     assert again.fence == 8 and again.loss is None
     assert [send.split()[0] for send in sends] == ["POST", "GET", "POST", "POST", "GET"]
     assert before.loss is not None and before.loss.code == "expired"
@@ -102,8 +113,8 @@ def test_acquiring_what_a_check_has_found_lost_gives_it_back() -> None:
     before.deadline = NOW
     with pytest.raises(LeaseLost):
         rules.check(before)
-    again, sends = drive(rules.acquire(Ask({}, 20.0)), [granted, lambda: DONE, lambda: granted(id="l_2", fence="8")])
-    assert again.fence == 8 and len(sends) == 3
+    held, sends = drive(rules.acquire(Ask({}, 20.0)), [granted, lambda: DONE, lambda: granted(id="l_2", fence="8")])
+    assert held.grant.fence == 8 and len(sends) == 3
     assert list(rules.grants) == ["l_2"] and "l_1" in rules.leaving
 
 
@@ -111,7 +122,7 @@ def heartbeat(rules: Core, *grants: Grant) -> None:
     losses = [{"lease": {"id": g.id}, "code": "revoked", "detail": "the operator says so"} for g in grants]
     assert rules.session is not None
     reply = Reply(200, {}, b"", NOW, {"losses": losses, "warnings": []})
-    rules._confirmed(rules.session, reply, None)
+    rules._confirmed(rules.session, reply, None, frozenset(grant.id for grant in grants))
 
 
 def clock(rules: Core, *grants: Grant) -> None:
@@ -148,7 +159,7 @@ def test_release_within_on_lost_is_not_the_reason(cause: Callable[..., None], co
 
     def release(other: Grant) -> None:
         with pytest.raises(LeaseLost) as loss:
-            drive(rules.release(other), [lambda: DONE])
+            drive(rules.release(other, let_go(other)), [lambda: DONE])
         reasons.append(loss.value.code)
 
     first.listeners.append(lambda: release(second))
@@ -177,7 +188,9 @@ NAMED: Mapping[str, Callable[[Operations, Grant], Steps[Any]]] = {
     "arrive": lambda operations, grant: operations.arrive(grant),
     "park": lambda operations, grant: operations.park(grant),
     "commit": lambda operations, grant: operations.commit([], leases=[grant]),
-    "claim_effect": lambda operations, grant: operations.claim_effect("t", "x", lease=Handle(operations.core, grant)),
+    "claim_effect": lambda operations, grant: operations.claim_effect(
+        "t", "x", lease=Handle(operations.core, Hold(grant))
+    ),
 }
 
 
@@ -229,7 +242,7 @@ def test_verdict_that_the_release_meets_is_the_reason() -> None:
     rules = opened()
     grant = hold(rules)
     with pytest.raises(LeaseLost) as loss:
-        drive(rules.release(grant), [lambda: answer(410, code="revoked", detail="the operator says so")])
+        drive(rules.release(grant, let_go(grant)), [lambda: answer(410, code="revoked", detail="the operator says so")])
     assert loss.value.code == "revoked"
     with pytest.raises(LeaseLost) as later:
         rules.check(grant)
@@ -239,7 +252,7 @@ def test_verdict_that_the_release_meets_is_the_reason() -> None:
 def test_repeated_release_is_no_loss() -> None:
     rules = opened()
     grant = hold(rules)
-    drive(rules.release(grant), [lambda: RELEASED])
+    drive(rules.release(grant, let_go(grant)), [lambda: RELEASED])
     assert not rules.jobs and grant.loss is not None and grant.loss.code == "released"
 
 

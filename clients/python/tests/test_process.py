@@ -36,7 +36,7 @@ def in_child(work: str, client: Client, lease: object) -> int:
 def test_a_fork_detaches_the_child(interlock_server: LocalServer, interlock_client: Client, key: str) -> None:
     with interlock_client.lease(key) as lease:
         work = """
-for call in (lease.check, lambda: client.acquire("x"), client.status, lambda: lease.renew()):
+for call in (lease.check, lambda: client.acquire("x"), client.status, lease.renew, lease.release):
     try:
         call()
     except ForkedError as error:
@@ -44,7 +44,6 @@ for call in (lease.check, lambda: client.acquire("x"), client.status, lambda: le
     else:
         raise AssertionError(call)
 assert not lease.held and client.closed
-lease.release()
 client.close()
 with Client() as own:
     own.acquire("child:1", wait=0).release()

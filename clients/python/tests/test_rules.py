@@ -57,7 +57,7 @@ def test_heartbeats_do_not_extend_a_cap_or_a_stall() -> None:
 
 
 def core(woken: list[int]) -> Core:
-    return Core(Caller(["http://127.0.0.1:1"], None, None, 30.0, "a"), 30.0, lambda: woken.append(1), lambda: None)
+    return Core(Caller(["http://127.0.0.1:1"], None, None, 30.0, "a"), 30.0, lambda: woken.append(1))
 
 
 def test_keeper_is_woken_for_what_comes_before_its_next_look(still: float) -> None:
@@ -67,9 +67,11 @@ def test_keeper_is_woken_for_what_comes_before_its_next_look(still: float) -> No
     idle = next(keeper)
     assert isinstance(idle, Idle) and idle.seconds == 1.0
 
+    held = []
+
     def grant(number: int, ms: int) -> None:
         answer = {"lease": lease(id=f"l_{number}", ttl_ms=ms, expires_in_ms=ms), "changed": False, "notes": []}
-        rules.granted(Reply(200, {}, b"", still, answer), "s")
+        held.append(rules.granted(Reply(200, {}, b"", still, answer), "s"))
 
     for number in range(100):
         grant(number, 30_000)

@@ -8,16 +8,17 @@ import inspect
 import logging
 import ssl
 import warnings
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from ._effect import EffectClaim
-from ._errors import Closed, ForkedError, InterlockError, LeaseLost, Refused
-from ._grant import Grant
+from ._errors import Closed, ForkedError, InterlockError, LeaseLost, OtherLoop, Refused
+from ._grant import Hold
 from ._guard import enter, leave
-from ._handle import Handle
+from ._handle import Handle, drop_holds
 from ._ops import Operations
 from ._sync import caller_of
 from ._tasks import Engine, task_flow
@@ -44,19 +45,19 @@ def _awaiting(
 
 
 def _acquiring(
-    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, AsyncLease]]:
     """Makes a method that returns a lease."""
 
     @functools.wraps(steps)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLease:
-        return AsyncLease(self, await self._engine.run(steps(self._operations, *args, **kwargs)))
+        return await self._lease(steps(self._operations, *args, **kwargs))
 
     return method
 
 
 def _leasing(
-    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncLeaseContext]:
     """Makes a method that returns a context with a lease."""
 
@@ -75,6 +76,10 @@ class AsyncClient:
 
     session_ttl is how long the session, with its leases, outlives its last heartbeat, in seconds: the maximum of their
     ttl. None: that of their keys' patterns counts, else 30.
+
+    The client belongs to the event loop of its first call. In another one the error is OtherLoop; after the first one
+    has ended it can only be closed. With keeper="thread" a thread keeps the leases: they live also while the event loop
+    stands still, as code blocks it.
     """
 
     def __init__(
@@ -87,9 +92,13 @@ class AsyncClient:
         session_ttl: float | None = None,
         retry_for: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
+        keeper: Literal["task", "thread"] = "task",
     ) -> None:
-        self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
-        self._operations = Operations(self._engine.core, task_flow)
+        if keeper not in ("task", "thread"):
+            raise ValueError(f"keeper is {keeper!r}: it should be task or thread")
+        caller = caller_of(url, credential, namespace, agent, retry_for)
+        self._engine = Engine(caller, session_ttl, ssl_context, keeper == "thread")
+        self._operations = Operations(self._engine.core, task_flow, self._engine.deliver)
 
     acquire: Final = _acquiring(Operations.acquire)
     lease: Final = _leasing(Operations.acquire)
@@ -110,6 +119,13 @@ class AsyncClient:
     log: Final = _awaiting(Operations.log)
     approvals: Final = _awaiting(Operations.approvals)
     answer: Final = _awaiting(Operations.answer)
+
+    async def _lease(self, steps: Steps[Hold]) -> AsyncLease:
+        try:
+            return AsyncLease(self, await self._engine.run(steps))
+        except BaseException as error:
+            drop_holds(error)
+            raise
 
     async def commit(
         self,
@@ -181,8 +197,8 @@ class AsyncClient:
                 taken = await self._engine.run(puller.take())
                 if taken is None:
                     return
-                for assignment, grant in taken:
-                    await AsyncJob(self, assignment, grant)._handle(puller, handle, unstorable)
+                for assignment, hold in taken:
+                    await AsyncJob(self, assignment, hold)._handle(puller, handle, unstorable)
                 if once and not taken:
                     return
         finally:
@@ -212,6 +228,7 @@ class AsyncClient:
         await self._engine.aclose()
 
     async def __aenter__(self) -> AsyncClient:
+        self._engine.check_loop()
         return self
 
     async def __aexit__(
@@ -232,12 +249,12 @@ class AsyncClient:
 class AsyncLease(Handle):
     """A lease that a client keeps alive, until it is released or lost."""
 
-    def __init__(self, client: AsyncClient, grant: Grant) -> None:
-        super().__init__(client._engine.core, grant)
+    def __init__(self, client: AsyncClient, hold: Hold) -> None:
+        super().__init__(client._engine.core, hold)
         self._client = client
         self.lost: asyncio.Event = asyncio.Event()
         """An event that is set when the lease is not held any more."""
-        client._operations.listen(grant, self.lost.set)
+        client._operations.listen(hold.grant, self.lost.set)
 
     async def release(self, outcome: str | None = None, note: str | None = None) -> None:
         """Releases the lease, with a note for the next holders. A second call does nothing.
@@ -250,11 +267,17 @@ class AsyncLease(Handle):
 
     async def _end(self, outcome: str | None = None, note: str | None = None) -> LeaseLost | None:
         """Releases the lease, once, and returns why it was not held any more."""
-        if self._released or self._core.forked:
+        if self._released:
             return None
-        self._released = True
+        if self._core.forked:
+            raise ForkedError
+        self._client._engine.check_loop()
+        hold = self._ref()
+        self._released, self._kept = True, None
         try:
-            await self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
+            await self._client._engine.run(
+                self._core.release(self._grant, hold, outcome or self.outcome, note or self.note)
+            )
         except LeaseLost as error:
             self._verdict = error
         return self._verdict
@@ -285,10 +308,11 @@ class AsyncLease(Handle):
 class AsyncLeaseContext:
     """A lease for the body of an async with block. If the lease is lost, the body is cancelled, once."""
 
-    def __init__(self, client: AsyncClient, steps: Callable[[], Steps[Grant]]) -> None:
+    def __init__(self, client: AsyncClient, steps: Callable[[], Steps[Hold]]) -> None:
         self._client = client
         self._steps = steps
         self._lease: AsyncLease | None = None
+        self._hold: Hold | None = None
         self._task: asyncio.Task[Any] | None = None
         self._inside = False
         self._cancelled = False
@@ -299,11 +323,19 @@ class AsyncLeaseContext:
             raise RuntimeError("the lease of this block is held already: call client.lease again")
         self._task = asyncio.current_task()
         self._cancelling = _cancelling(self._task)
-        self._lease = AsyncLease(self._client, await self._client._engine.run(self._steps()))
+        lease = self._lease = await self._client._lease(self._steps())
+        self._hold, lease._kept = lease._kept, None
         self._inside = True
-        self._client._operations.listen(self._lease._grant, self._on_lost)
-        enter(self._lease)
-        return self._lease
+        on_lost = weakref.WeakMethod(self._on_lost)
+
+        def lost() -> None:
+            method = on_lost()
+            if method is not None:
+                method()
+
+        self._client._operations.listen(lease._grant, lost)
+        enter(lease)
+        return lease
 
     def _on_lost(self) -> None:
         lease, task = self._lease, self._task
@@ -317,7 +349,8 @@ class AsyncLeaseContext:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        lease, self._lease, self._inside = self._lease, None, False
+        lease, hold, self._inside = self._lease, self._hold, False
+        self._lease = self._hold = None
         if lease is None:
             return
         leave(lease)
@@ -331,6 +364,12 @@ class AsyncLeaseContext:
                 raise
             logger.warning("the release of the lease on %s was refused: %s", ", ".join(lease.keys), refusal)
             return
+        except (ForkedError, OtherLoop):
+            if error is None:
+                raise
+            return
+        finally:
+            del hold
         if loss is not None and (error is None or ours):
             raise LeaseLost(loss.code, loss.message, loss.keys) from None
 
@@ -352,10 +391,10 @@ def _cancelling(task: asyncio.Task[Any] | None) -> int:
 class AsyncJob(Attempt):
     """One attempt at a task, with the lease on its claims."""
 
-    def __init__(self, client: AsyncClient, assignment: Any, grant: Grant) -> None:
-        super().__init__(client._operations, assignment, grant)
+    def __init__(self, client: AsyncClient, assignment: Any, hold: Hold) -> None:
+        super().__init__(client._operations, assignment, hold)
         self._client = client
-        self.lease: AsyncLease = AsyncLease(client, grant)
+        self.lease: AsyncLease = AsyncLease(client, hold)
 
     async def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
         """Reports that the attempt has failed: there is another one after a pause, unless it is dead.

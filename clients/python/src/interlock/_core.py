@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ._api import DEFAULT_TTL_MS, MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
+from ._api import DEFAULT_TTL_MS, MAX_KNOWN, MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
 from ._call import LEAST_ANSWER, Caller, decided, final
 from ._clock import now
 from ._errors import (
@@ -25,10 +25,10 @@ from ._errors import (
     Unreachable,
     WaitTimeout,
 )
-from ._grant import Grant
+from ._grant import Grant, Grants, Hold
 from ._report import clip
 from ._types import Problem, Ticket
-from ._wire import Idle, LockSession, Pause, Reply, Send, Steps, ms, new_key, without_none
+from ._wire import Idle, Pause, Reply, Send, Steps, ms, new_key, without_none
 
 logger = logging.getLogger("interlock")
 
@@ -46,6 +46,9 @@ MOST_AFTER = 2.0
 REMEMBER = 600.0
 #: How long one attempt to say goodbye may take, in seconds: without an answer the leases run out.
 GOODBYE = 2.0
+
+#: Why a lease ends that nothing in this process refers to any more.
+FORGOTTEN = "the lease on {} is given back: its handle was dropped without a release"
 
 T = TypeVar("T")
 
@@ -66,6 +69,17 @@ class Session:
     next_beat: float
     #: A heartbeat was not answered, so the leases that its answer reported as lost are not known.
     doubt: bool = False
+    #: The server counts other leases than this client, and is to get the list of those that it knows.
+    wants_list: bool = False
+
+
+class Opening:
+    """A session that is being opened. All calls that need it ask for it under one key, so the server opens one."""
+
+    def __init__(self) -> None:
+        self.key = new_key()
+        self.callers: set[object] = set()
+        self.unsure = False  # a call has left before its answer came
 
 
 @dataclass
@@ -97,16 +111,15 @@ class Ask:
 class Core:
     """The rules of a client. Its mutex guards all that threads share; no effect is yielded under it."""
 
-    def __init__(
-        self, caller: Caller, session_ttl: float | None, wake: Callable[[], None], unlock: Callable[[], None]
-    ) -> None:
+    def __init__(self, caller: Caller, session_ttl: float | None, wake: Callable[[], None]) -> None:
         self.caller = caller
         self.session_ttl = session_ttl
         self.wake = wake
-        self.unlock = unlock
-        self.mutex: threading.Lock = threading.Lock()
+        #: A handler of a signal may take it again, so each step under it leaves the tables whole.
+        self.mutex: threading.RLock = threading.RLock()
         self.session: Session | None = None
-        self.grants: dict[str, Grant] = {}
+        self.opening: Opening | None = None
+        self.grants = Grants()
         self.jobs: deque[Job] = deque()
         self.at: Job | None = None  # the one that the keeper is at
         #: When the keeper looks at the leases next, if nothing wakes it.
@@ -132,7 +145,7 @@ class Core:
     def shortest(self) -> float:
         """Returns the shortest ttl of what a heartbeat renews. mutex is held."""
         ttl = self.session.ttl if self.session else self.session_ttl or DEFAULT_TTL_MS / 1000
-        return min([ttl, *(g.ttl for g in self.grants.values())])
+        return min([ttl, *(g.ttl for g in self.grants.all())])
 
     def share(self) -> float:
         """Returns how long one attempt may take while another server can be tried."""
@@ -148,26 +161,55 @@ class Core:
 
     def open(self) -> Steps[Session]:
         """Returns the session, and opens one if there is none."""
-        self.usable()
-        if self.session is not None:
-            return self.session
-        yield LockSession()
-        try:
+        while True:
             self.usable()
             if self.session is not None:
                 return self.session
-            body = without_none({"agent": self.caller.agent, "ttl_ms": ms(self.session_ttl)})
-            reply = yield from self.caller.request("createSession", body=body)
-            made = reply.parse()["session"]
-            ttl = made["ttl_ms"] / 1000
             with self.mutex:
-                self.session = Session(made["id"], made["name"], ttl, reply.sent + ttl, 0.0)
+                opening = self.opening = self.opening or Opening()
+            me = object()
+            reply: Reply | None = None
+            unsure = True
+            try:
+                opening.callers.add(me)
+                reply = yield from self._create(opening.key)
+                unsure = False
+            except (Refused, Unreachable):
+                unsure = False  # none was made
+                raise
+            finally:
+                opening.callers.discard(me)
+                opening.unsure = opening.unsure or unsure
+                if reply is None and not opening.callers:
+                    self._give_up(opening)
+            with self.mutex:
+                if self.opening is not opening:
+                    continue  # another call has taken it, or the client is closed
+                self.opening = None
+                session = reply.parse()["session"]
+                ttl = session["ttl_ms"] / 1000
+                self.session = Session(session["id"], session["name"], ttl, reply.sent + ttl, 0.0)
                 self.session.next_beat = reply.sent + self.interval()
                 opened = self.session
             self.wake()
             return opened
-        finally:
-            self.unlock()
+
+    def _create(self, key: str) -> Steps[Reply]:
+        body = without_none({"agent": self.caller.agent, "ttl_ms": ms(self.session_ttl)})
+        return (yield from self.caller.request("createSession", body=body, key=key))
+
+    def _give_up(self, opening: Opening) -> None:
+        """Has the keeper, or closing the client, end a session whose answer has not come."""
+        with self.mutex:
+            mine = self.opening is opening
+            if mine:
+                self.opening = None
+        if mine and opening.unsure:
+            self.later(partial(self._uncreate, opening.key), report=True)
+
+    def _uncreate(self, key: str) -> Steps[None]:
+        reply = yield from self._create(key)
+        yield from self.caller.request("deleteSession", path={"id": reply.parse()["session"]["id"]})
 
     def ended(self, session: Session, error: Refused) -> None:
         """Notes that the server has ended the session."""
@@ -181,8 +223,10 @@ class Core:
 
     def _mark_all(self, code: str, message: str) -> list[Grant]:
         """Takes all leases out of the table, and returns those that have to learn of it. mutex is held."""
-        lost = [g for g in self.grants.values() if g.mark(code, message.replace("{}", ", ".join(g.keys), 1))]
-        self.grants.clear()
+        held = self.grants.all()
+        lost = [g for g in held if g.mark(code, message.replace("{}", ", ".join(g.keys), 1))]
+        for grant in held:
+            self.grants.remove(grant.id)
         return lost
 
     def within(self, steps: Callable[[Session], Steps[Reply]]) -> Steps[tuple[Reply, Session]]:
@@ -200,19 +244,19 @@ class Core:
 
     # Leases.
 
-    def acquire(self, ask: Ask) -> Steps[Grant]:
+    def acquire(self, ask: Ask) -> Steps[Hold]:
         """Asks once, and then stands in line."""
         deadline = now() + ask.wait
         while True:
             try:
-                grant = yield from self._attempt(ask, deadline)
-                if grant is not None:
-                    return grant
+                hold = yield from self._attempt(ask, deadline)
+                if hold is not None:
+                    return hold
             except Refused as error:
                 if error.code not in _ANEW or now() >= deadline:
                     raise
 
-    def _attempt(self, ask: Ask, deadline: float) -> Steps[Grant | None]:
+    def _attempt(self, ask: Ask, deadline: float) -> Steps[Hold | None]:
         """Asks once, and stands in line. None: the server has granted a lease that is just being given up here."""
         key = new_key()
         conflict = "preempt" if ask.preempt else "wait" if ask.wait > 0 else "fail"
@@ -252,7 +296,7 @@ class Core:
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
             lease = reply.parse()["lease"]["id"]
-            undo = None if ask.of_lease else partial(self.give_back, lease)
+            undo = None if ask.of_lease else partial(self._return, lease)
             if lease not in self.leaving and now() - reply.sent > FRESH:
                 # The answer is that of a long wait: count the time from a request that is answered at once.
                 try:
@@ -260,11 +304,11 @@ class Core:
                 except Refused:
                     if lease not in self.leaving:
                         raise
+            hold = self.granted(reply, session.id)
             undo = None
-            grant = self.granted(reply, session.id)
-            if grant is None:
+            if hold is None:
                 yield from self.give_back(lease)
-            return grant
+            return hold
         except (Refused, Unreachable) as error:
             if not reached or (isinstance(error, Refused) and decided(error)):
                 undo = None  # it has left the line, or never stood there
@@ -308,8 +352,8 @@ class Core:
         shaped: Problem = problem  # type: ignore[assignment]
         return WaitTimeout(shaped)
 
-    def granted(self, reply: Reply, session: str) -> Grant | None:
-        """Takes note of a lease. A flow that has it already gets another handle on the same one.
+    def granted(self, reply: Reply, session: str) -> Hold | None:
+        """Takes note of a lease. A flow that has it already gets another hold on the same one.
 
         None: the lease is just being given up here.
         """
@@ -318,36 +362,38 @@ class Core:
         with self.mutex:
             grant = self.grants.get(lease["id"])
             if grant is not None and grant.loss is not None:  # a check has found it before the keeper
-                del self.grants[grant.id]
+                self.grants.remove(grant.id)
                 self.leaving[grant.id] = now()
             if lease["id"] in self.leaving:
                 return None
             if grant is None:
                 grant = Grant(lease, session, reply.sent)
-                self.grants[lease["id"]] = grant
+                hold = Hold(grant)
+                self.grants.add(grant)
             else:
-                grant.refs += 1
+                hold = Hold(grant)
                 grant.take(lease, reply.sent)
             grant.bring(answer)
             late = self._is_late(grant, reply.sent)
         if late:
             self.wake()
-        return grant
+        return hold
 
-    def adopt(self, lease: Any, session: str, sent: float, attempt: bool = False) -> Grant:
+    def adopt(self, lease: Any, session: str, sent: float, attempt: bool = False) -> Hold:
         """Takes note of a lease that came without a request of its own, such as that of a task."""
         with self.mutex:
             grant = Grant(lease, session, sent)
             grant.attempt = attempt
+            hold = Hold(grant)
             over = grant.id in self.leaving
             if not over:
-                self.grants[grant.id] = grant
+                self.grants.add(grant)
             late = self._is_late(grant, sent)
         if over:
             grant.lose("ended", f"the lease on {', '.join(grant.keys)} has ended")
         if late:
             self.wake()
-        return grant
+        return hold
 
     def _is_late(self, grant: Grant, sent: float) -> bool:
         """Notes when a lease needs a heartbeat, and reports whether the keeper looks after that. mutex is held.
@@ -392,39 +438,41 @@ class Core:
         """Notes that the server has ended a lease."""
         with self.mutex:
             if self.grants.get(grant.id) is grant:
-                del self.grants[grant.id]
+                self.grants.remove(grant.id)
             first = grant.mark(code, message)
         if first:
             grant.tell()
 
-    def drop(self, grant: Grant, code: str, message: str) -> bool:
-        """Drops one handle, and reports whether it was the last one of a lease that is held."""
+    def drop(self, grant: Grant, hold: Hold | None, code: str, message: str) -> bool:
+        """Drops one hold, and reports whether it was the last one of a lease that is held."""
         with self.mutex:
-            grant.refs -= 1
-            if grant.refs > 0 or not grant.mark(code, message):
+            if hold is not None:
+                grant.holds.discard(hold)
+            if len(grant.holds) > 0 or not grant.mark(code, message):
                 return False
-            self.grants.pop(grant.id, None)
+            self.grants.remove(grant.id)
             self.leaving[grant.id] = now()
         grant.tell()
         return True
 
-    def release(self, grant: Grant, outcome: str | None = None, note: str | None = None) -> Steps[None]:
+    def release(
+        self, grant: Grant, hold: Hold | None, outcome: str | None = None, note: str | None = None
+    ) -> Steps[None]:
         """Releases a lease. A release that gets no answer is repeated in the background.
 
         The error is LeaseLost if the lease was not held any more.
         """
-        if self.forked:
-            return
-        grant.expire(now())
-        if not self.drop(grant, "released", f"the lease on {', '.join(grant.keys)} was released"):
-            if grant.loss is not None:
-                raise grant.error()
-            return
         key = new_key()
         done = False
         outcome = None if outcome is None else clip(outcome, MAX_NAME_BYTES)
         note = None if note is None else clip(note, MAX_NOTE_BYTES)
         try:
+            grant.expire(now())
+            if not self.drop(grant, hold, "released", f"the lease on {', '.join(grant.keys)} was released"):
+                done = True
+                if grant.loss is not None:
+                    raise grant.error()
+                return
             yield from self._free(grant.id, outcome, note, key)
             done = True
         except (OutcomeUnknown, Unreachable):
@@ -441,14 +489,14 @@ class Core:
                 raise
         finally:
             if not done:
-                self.later(lambda: self.give_back(grant.id, outcome, note, key))
+                self.later(lambda: self._return(grant.id, outcome, note, key))
 
     def parked(self, grant: Grant) -> None:
         """Notes that a lease is parked, for all handles on it. It may come back."""
         with self.mutex:
             if not grant.mark("parked", f"the lease on {', '.join(grant.keys)} is parked"):
                 raise grant.error()
-            self.grants.pop(grant.id, None)
+            self.grants.remove(grant.id)
         grant.tell()
 
     def settle(self, grant: Grant) -> None:
@@ -477,6 +525,17 @@ class Core:
                 raise
             logger.debug("release: %s", error)  # it has ended
 
+    def _return(
+        self, lease: str, outcome: str | None = None, note: str | None = None, key: str | None = None
+    ) -> Steps[None]:
+        """Releases a lease, unless there is a hold on it."""
+        if not self._is_kept(lease):
+            yield from self.give_back(lease, outcome, note, key)
+
+    def _is_kept(self, lease: str) -> bool:
+        grant = self.grants.get(lease)
+        return grant is not None and len(grant.holds) > 0
+
     def _leave(self, ticket: str) -> Steps[None]:
         """Leaves the line. A lease that was granted meanwhile is released by the server."""
         yield from self.caller.request("deleteTicket", path={"id": ticket})
@@ -489,9 +548,7 @@ class Core:
             yield from self._leave(answer["ticket"]["id"])
         elif not ask.of_lease:
             lease = answer["lease"]["id"]
-            with self.mutex:
-                kept = lease in self.grants  # another handle of the same flow has it
-            if kept:
+            if self._is_kept(lease):  # by another handle of the same flow
                 return
             if ask.operation == "resumeLease":
                 yield from self._leave("t_" + lease[2:])  # it is parked again
@@ -554,7 +611,7 @@ class Core:
     def _idle(self) -> float:
         moment = now()
         with self.mutex:
-            ends = [g.end for g in self.grants.values()]
+            ends = [g.end for g in self.grants.all()]
             beat = [self.session.next_beat] if self.session else []
             jobs = [job.after for job in list(self.jobs)]  # a copy, as threads append to it without the mutex
             self.looks = max(moment, min([moment + MOST_IDLE, *ends, *beat, *jobs]))
@@ -565,33 +622,62 @@ class Core:
         return session is not None and now() >= session.next_beat
 
     def expire(self) -> None:
-        """Ends the leases whose time is up, and gives them back: the session may turn out to live on.
+        """Ends the leases whose time is up, or that nobody holds any more, and gives them back.
+
+        The session may turn out to live on after its leases seem to have run out.
 
         The lease of an attempt at a task is given back by the attempt's report, which comes in any case.
         """
         moment = now()
         with self.mutex:
-            over = [g for g in self.grants.values() if moment >= g.end]
+            gone = self.grants.collected()
+            held = self.grants.all()
+            over = [g for g in held if moment >= g.end]
             lost = [g for g in over if g.mark_over(moment)]
-            for grant in over:
-                del self.grants[grant.id]
+            dropped = [g for g in held if len(g.holds) == 0 and (self._forget(g) or g not in over)]
+            for grant in [*over, *dropped]:
+                self.grants.remove(grant.id)
                 self.leaving[grant.id] = moment
+            for lease, _ in gone:
+                self.leaving[lease] = moment
             while self.leaving:
                 lease, since = next(iter(self.leaving.items()))
                 if moment - since <= REMEMBER:
                     break
                 del self.leaving[lease]
-        for grant in lost:
+        for grant in [*lost, *dropped]:
             grant.tell()
         for grant in over:
-            if not grant.attempt:
+            if not (grant.attempt and len(grant.holds)):
                 self.later(partial(self.give_back, grant.id))
+        for lease, keys in [*gone, *((grant.id, grant.keys) for grant in dropped)]:
+            logger.warning("%s", FORGOTTEN.format(", ".join(keys)))
+            self.later(partial(self.give_back, lease))
+
+    @staticmethod
+    def _forget(grant: Grant) -> bool:
+        return grant.mark("forgotten", FORGOTTEN.format(", ".join(grant.keys)))
+
+    def stood_still(self, seconds: float) -> None:
+        """Warns if what keeps the leases has had no turn for so long that they may be lost."""
+        with self.mutex:
+            ttl = self.shortest()
+            late = len(self.grants) > 0 and seconds > ttl / 3
+        if late:
+            logger.warning(
+                "the event loop stood still for %.1f s, and a lease with a ttl of %g s needs a heartbeat every %.1f s: "
+                "it may be lost, and its work be done again. Move what computes or blocks to a thread, "
+                'or have a thread keep the leases: AsyncClient(..., keeper="thread")',
+                seconds,
+                ttl,
+                ttl / 3,
+            )
 
     def _bound(self) -> Callable[[], float]:
         """Returns a function for the time that an attempt of the keeper may take: it must see each lease end."""
         with self.mutex:
             quarter = max(self.shortest() / 4, LEAST_ANSWER)
-            first = min([g.end for g in self.grants.values()], default=float("inf"))
+            first = min([g.end for g in self.grants.all()], default=float("inf"))
         return lambda: min(quarter, max(first - now(), 0.05))
 
     def _try(self, steps: Steps[T], bound: Callable[[], float] | None = None, patient: bool = True) -> Steps[T]:
@@ -624,11 +710,11 @@ class Core:
         if session is None:
             return
         progress = self.progress if self.progress != self.sent_progress else None
+        known, counted = self._known(session)
+        body = without_none({"progress": progress, "known": known})
         try:
             reply = yield from self._try(
-                self.caller.request(
-                    "heartbeatSession", path={"id": session.id}, body=without_none({"progress": progress}), retry_for=0
-                )
+                self.caller.request("heartbeatSession", path={"id": session.id}, body=body, retry_for=0)
             )
         except Refused as error:
             if error.code in GONE:
@@ -643,13 +729,30 @@ class Core:
             self._again(session)
         else:
             try:
-                self._confirmed(session, reply, progress)
+                self._confirmed(session, reply, progress, counted)
             except (KeyError, TypeError):  # something in between has answered
                 logger.exception("the answer to the heartbeat is not one of Interlock")
                 session.doubt = True
                 self._again(session)
             if session.doubt:
                 yield from self._verify(session)
+
+    def _known(self, session: Session) -> tuple[dict[str, Any] | None, frozenset[str]]:
+        """Returns what a heartbeat tells of the leases that are held here, and which of them it renews.
+
+        More leases than a list may have are not told: then it renews all of the session.
+        """
+        with self.mutex:
+            ids = [g.id for g in self.grants.all() if g.session == session.id and g.loss is None]
+        counted = frozenset(ids)
+        if len(ids) > MAX_KNOWN:
+            return None, counted
+        if session.wants_list:
+            return {"leases": ids}, counted
+        digest = 0
+        for lease in ids:
+            digest ^= int(lease[2:], 16)
+        return {"count": len(ids), "digest": f"{digest:032x}"}, counted
 
     def _verify(self, session: Session) -> Steps[None]:
         """Asks for each lease. The server reports a loss once, and that answer may be one that has not arrived."""
@@ -679,21 +782,25 @@ class Core:
         with self.mutex:
             session.next_beat = now() + random.uniform(0.05, min(1.0, self.shortest() / 8))
 
-    def _confirmed(self, session: Session, reply: Reply, progress: str | None) -> None:
+    def _confirmed(self, session: Session, reply: Reply, progress: str | None, counted: frozenset[str]) -> None:
+        """Takes the answer to a heartbeat. It renews those that were counted, or none if the server counts others."""
         answer = reply.parse()
         lost: list[Grant] = []
         with self.mutex:
             if progress is not None:
                 self.sent_progress = progress
-            gone = {loss["lease"]["id"] for loss in answer["losses"]}
-            for grant in self.grants.values():
-                if grant.id not in gone and grant.session == session.id and not session.doubt:
-                    grant.confirm(reply.sent, progress is not None)
+            session.wants_list = bool(answer.get("wants_list"))
+            if not session.wants_list and not session.doubt:
+                gone = {loss["lease"]["id"] for loss in answer["losses"]}
+                for grant in self.grants.all():
+                    if grant.id in counted and grant.id not in gone:
+                        grant.confirm(reply.sent, progress is not None)
             for loss in answer["losses"]:
-                grant_or_none = self.grants.pop(loss["lease"]["id"], None)
-                if grant_or_none is not None:
-                    if grant_or_none.mark(loss["code"], loss["detail"]):
-                        lost.append(grant_or_none)
+                held = self.grants.get(loss["lease"]["id"])
+                if held is not None:
+                    self.grants.remove(held.id)
+                    if held.mark(loss["code"], loss["detail"]):
+                        lost.append(held)
                 else:  # the answer that grants it is still on its way
                     self.leaving[loss["lease"]["id"]] = now()
             for notice in answer["warnings"]:
@@ -701,7 +808,7 @@ class Core:
                 if told is not None:
                     told.asked = notice["lease"].get("yield")
             session.deadline = reply.sent + session.ttl
-            session.next_beat = reply.sent + self.interval()
+            session.next_beat = reply.sent if session.wants_list else reply.sent + self.interval()
         for grant in lost:
             grant.tell()
 
@@ -727,9 +834,12 @@ class Core:
         with self.mutex:
             self.closed = True
             session, self.session = self.session, None
+            opening, self.opening = self.opening, None
             held = self._mark_all("closed", "the client that held the lease on {} is closed")
         for grant in held:
             grant.tell()
+        if opening is not None:  # its answer comes to nobody
+            self.jobs.append(Job(partial(self._uncreate, opening.key), report=True))
         self.wake()
         yield from self._last_reports()
         if session is None:

@@ -123,6 +123,16 @@ class ForkedError(InterlockError):
         )
 
 
+class OtherLoop(InterlockError):
+    """The client belongs to another event loop: the one of its first call."""
+
+    def __init__(self, ended: bool) -> None:
+        which = "an event loop that has ended" if ended else "another event loop"
+        super().__init__(
+            "other_loop", f"the client was first used in {which}, and belongs to it", "make a client in each event loop"
+        )
+
+
 _HELD = frozenset({"held", "at_capacity", "rate_limited", "too_many_runs", "wait_limit", "barrier_broken"})
 _EFFECT = frozenset({"effect_claimed", "effect_unknown"})
 

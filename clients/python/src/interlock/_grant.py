@@ -1,13 +1,15 @@
-"""A granted lease on this machine's clock."""
+"""A granted lease on this machine's clock, and who holds it."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ._errors import LeaseLost
+from ._flag import Flag
 from ._types import Document, Granted, Note, Packet, Yield
 
 logger = logging.getLogger("interlock")
@@ -24,15 +26,17 @@ class Grant:
     server's.
     """
 
+    #: Why it is not held any more.
+    loss: LeaseLost | None = None
+
     def __init__(self, lease: Any, session: str, sent: float) -> None:
         self.session = session
-        self.refs = 1
+        #: The handles on it that have not been released, as long as something refers to them.
+        self.holds: weakref.WeakSet[Hold] = weakref.WeakSet()
         #: It is that of an attempt at a task, which ends with the attempt's report.
         self.attempt = False
-        self.loss: LeaseLost | None = None
         self.listeners: list[Callable[[], None]] = []
-        self.ended: threading.Event = threading.Event()
-        self._first = threading.Lock()  # the first to take it ends the lease
+        self.ended: threading.Event = Flag()
         self.changed: bool = False
         self.notes: list[Note] = []
         self.packet: Packet | None = None
@@ -92,10 +96,8 @@ class Grant:
         The step that takes a lease out of the table marks it under the same mutex: else a release in between would
         become the reason.
         """
-        if not self._first.acquire(blocking=False):
-            return False
-        self.loss = LeaseLost(code, message, self.keys)
-        return True
+        loss = LeaseLost(code, message, self.keys)
+        return vars(self).setdefault("loss", loss) is loss  # in one step, which no interrupt divides
 
     def mark_over(self, now: float) -> bool:
         """Marks it as expired if its time is up."""
@@ -126,6 +128,59 @@ class Grant:
         """Returns the loss as an error of its own, to be raised."""
         assert self.loss is not None
         return LeaseLost(self.loss.code, self.loss.message, self.keys)
+
+
+class Hold:
+    """What a handle has of a grant. A lease whose holds are gone has no holder any more, and is given back.
+
+    It belongs to the handle, or to the with block. So a handle that is dropped counts no more, also one that an
+    interrupt has kept from being made.
+    """
+
+    __slots__ = ("__weakref__", "grant")
+
+    def __init__(self, grant: Grant) -> None:
+        self.grant = grant
+        grant.holds.add(self)
+
+
+class Grants(Mapping[str, Grant]):
+    """The leases of a client that are held, by their ids.
+
+    It refers to them weakly: a function of the caller, such as on_lost, may refer to the handle in turn.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[weakref.ref[Grant], tuple[str, ...]]] = {}
+
+    def __getitem__(self, lease: str) -> Grant:
+        grant = self._found[lease][0]()
+        if grant is None:
+            raise KeyError(lease)
+        return grant
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([grant.id for grant in self.all()])
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    def all(self) -> list[Grant]:
+        """Returns them as they are now, whatever a handler of a signal does meanwhile."""
+        return [grant for ref, _ in list(self._found.values()) if (grant := ref()) is not None]
+
+    def add(self, grant: Grant) -> None:
+        """Takes note of one."""
+        self._found[grant.id] = weakref.ref(grant), grant.keys
+
+    def remove(self, lease: str) -> None:
+        """Forgets one, if it is there."""
+        self._found.pop(lease, None)
+
+    def collected(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Returns those that nothing refers to any more, with their keys, and forgets them."""
+        gone = [(lease, keys) for lease, (ref, keys) in list(self._found.items()) if ref() is None]
+        return [(lease, keys) for lease, keys in gone if self._found.pop(lease, None) is not None]
 
 
 def _after(sent: float, left: int | None) -> float:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import traceback
+import warnings
+import weakref
+
 from ._clock import now
 from ._core import Core
 from ._errors import LeaseLost
-from ._grant import Grant
+from ._grant import Hold
 from ._types import Claim, Document, Note, Packet, Yield
+
+
+def drop_holds(error: BaseException) -> None:
+    """Has the traceback of an interrupt refer to no lease that its call has got: an interpreter may keep it."""
+    if not isinstance(error, Exception):
+        traceback.clear_frames(error.__traceback__)
 
 
 class Handle:
     """A lease that is held, until it is released or lost."""
 
-    def __init__(self, core: Core, grant: Grant) -> None:
+    def __init__(self, core: Core, hold: Hold) -> None:
         self._core = core
-        self._grant = grant
+        self._grant = hold.grant
+        self._ref = weakref.ref(hold)
         self._released = False
         self._verdict: LeaseLost | None = None  # how its release has found it
         #: The outcome and the note for the next holders, which the end of the with block sends.
         self.outcome: str | None = None
         self.note: str | None = None
+        self._kept: Hold | None = hold  # None: that of the with block, or released
 
     @property
     def id(self) -> str:
@@ -105,6 +117,14 @@ class Handle:
         if error is not None:
             self.outcome = self.outcome or "failed"
             self.note = self.note or f"ended with {type(error).__name__}"
+
+    def __del__(self) -> None:
+        if getattr(self, "_kept", None) is None or self._released or self._core.closed or self._grant.loss is not None:
+            return
+        self._kept = None
+        self._core.wake()  # it gives the lease back
+        text = f"unreleased {type(self).__name__} of {', '.join(self.keys)}"
+        warnings.warn(text, ResourceWarning, 2, source=self)
 
     def __repr__(self) -> str:
         state = "held" if self.held else "lost"

@@ -31,7 +31,10 @@ class Connection:
 
     def abort(self) -> None:
         """Ends it at once."""
-        self.writer.transport.abort()
+        try:
+            self.writer.transport.abort()
+        except RuntimeError:
+            pass  # its event loop has ended, and so has it
 
     async def exchange(self, send: Send) -> tuple[Reply, bool]:
         """Sends a request, and returns its answer, and whether the connection can be used again."""
@@ -202,6 +205,10 @@ class Connections:
     def close(self) -> None:
         """Ends all idle connections, and those that wait."""
         self.closed = True
+        self.drop_all()
+
+    def drop_all(self) -> None:
+        """Ends them, and lets others be made."""
         idle, self.idle = self.idle, []
         for conn in [*idle, *self.waiting]:
             conn.abort()

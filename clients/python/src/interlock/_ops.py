@@ -12,7 +12,7 @@ from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
 from ._effect import EffectClaim, Outcome, report
 from ._errors import LeaseLost, Refused, Unreachable
-from ._grant import Grant
+from ._grant import Grant, Hold
 from ._handle import Handle
 from ._report import clip
 from ._types import (
@@ -43,9 +43,16 @@ _DAY = 86400.0
 class Operations:
     """What a client can do."""
 
-    def __init__(self, core: Core, flow: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        flow: Callable[[], str],
+        deliver: Callable[[Callable[[], None]], Callable[[], None]] = lambda listener: listener,
+    ) -> None:
         self.core = core
         self.flow = flow
+        #: Makes of a function one that the keeper may call.
+        self.deliver = deliver
         #: The actions whose blocks run, and the flows that run them.
         self.claims: dict[str, str] = {}
 
@@ -75,7 +82,7 @@ class Operations:
         flow: str | None = None,
         on_lost: Callable[[], None] | None = None,
         on_queued: Callable[[Ticket], None] | None = None,
-    ) -> Steps[Grant]:
+    ) -> Steps[Hold]:
         """Acquires a lease on keys: all of them, or with any_of exactly one.
 
         It asks once, and then stands in line for at most wait seconds; with wait=0 a key that is taken is refused at
@@ -100,14 +107,14 @@ class Operations:
         }
         what = any_prefix or ", ".join(k if isinstance(k, str) else str(k["key"]) for k in keys)
         ask = Ask(body, min(wait, 365 * _DAY), preempt, on_queued, what)
-        grant = yield from self.core.acquire(ask)
+        hold = yield from self.core.acquire(ask)
         if on_lost is not None:
-            self.listen(grant, on_lost)
-        return grant
+            self.listen(hold.grant, on_lost)
+        return hold
 
     def listen(self, grant: Grant, listener: Callable[[], None]) -> None:
         """Calls listener when the lease is lost; at once if it is."""
-        grant.listeners.append(listener)
+        grant.listeners.append(self.deliver(listener))
         if grant.loss is not None:
             listener()
 
@@ -135,7 +142,7 @@ class Operations:
     def _line(self, grant: Grant, operation: str, body: dict[str, Any], wait: float) -> Steps[None]:
         ask = Ask(body, wait, what=", ".join(grant.keys), operation=operation, path={"id": grant.id}, of_lease=True)
         again = yield from self.core.under([grant], self.core.acquire(ask))
-        self.core.drop(again, "released", "another handle was released")
+        self.core.drop(grant, again, "released", "another handle was released")
         self.core.check(grant)
 
     def park(
@@ -147,7 +154,7 @@ class Operations:
         self.core.parked(grant)
         return grant.id
 
-    def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Steps[Grant]:
+    def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Steps[Hold]:
         """Resumes a parked lease, and waits for the answer of a person, if it asks one."""
         ask = Ask(
             {"flow": flow or self.flow()}, wait, what="the parked lease", operation="resumeLease", path={"id": lease}
@@ -161,7 +168,7 @@ class Operations:
         purpose: str | None = None,
         wait: float = 2.0,
         max_hold: float | None = None,
-    ) -> Steps[Grant]:
+    ) -> Steps[Hold]:
         """Admits a run of a workflow, as a lease. Its release ends the run. Without room the error is Held."""
         body = {
             "org": org,

@@ -16,9 +16,9 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from ._call import Caller
 from ._effect import EffectClaim
 from ._errors import Cancelled, Closed, ForkedError, InterlockError, LeaseLost, Refused
-from ._grant import Grant
+from ._grant import Hold
 from ._guard import enter, leave
-from ._handle import Handle
+from ._handle import Handle, drop_holds
 from ._ops import Operations
 from ._threads import CancelToken, Engine, thread_flow
 from ._types import Committed, ReadRequest, WriteRequest, Written
@@ -67,18 +67,18 @@ def _blocking(steps: Callable[Concatenate[Operations, P], Steps[T]]) -> Callable
     return method
 
 
-def _acquiring(steps: Callable[Concatenate[Operations, P], Steps[Grant]]) -> Callable[Concatenate[Client, P], Lease]:
+def _acquiring(steps: Callable[Concatenate[Operations, P], Steps[Hold]]) -> Callable[Concatenate[Client, P], Lease]:
     """Makes a method that returns a lease."""
 
     @functools.wraps(steps)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Lease:
-        return Lease(self, self._engine.run(steps(self._operations, *args, **kwargs)))
+        return self._lease(steps(self._operations, *args, **kwargs))
 
     return method
 
 
 def _leasing(
-    steps: Callable[Concatenate[Operations, P], Steps[Grant]],
+    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
 ) -> Callable[Concatenate[Client, P], LeaseContext]:
     """Makes a method that returns a context with a lease."""
 
@@ -132,6 +132,13 @@ class Client:
     log: Final = _blocking(Operations.log)
     approvals: Final = _blocking(Operations.approvals)
     answer: Final = _blocking(Operations.answer)
+
+    def _lease(self, steps: Steps[Hold]) -> Lease:
+        try:
+            return Lease(self, self._engine.run(steps))
+        except BaseException as error:
+            drop_holds(error)
+            raise
 
     def commit(
         self,
@@ -201,8 +208,8 @@ class Client:
                 taken = self._engine.run(puller.take())
                 if taken is None:
                     return
-                for assignment, grant in taken:
-                    Job(self, assignment, grant)._handle(puller, handle, unstorable)
+                for assignment, hold in taken:
+                    Job(self, assignment, hold)._handle(puller, handle, unstorable)
                 if once and not taken:
                     return
         finally:
@@ -250,8 +257,8 @@ class Client:
 class Lease(Handle):
     """A lease that a client keeps alive, until it is released or lost."""
 
-    def __init__(self, client: Client, grant: Grant) -> None:
-        super().__init__(client._engine.core, grant)
+    def __init__(self, client: Client, hold: Hold) -> None:
+        super().__init__(client._engine.core, hold)
         self._client = client
 
     @property
@@ -270,11 +277,14 @@ class Lease(Handle):
 
     def _end(self, outcome: str | None = None, note: str | None = None) -> LeaseLost | None:
         """Releases the lease, once, and returns why it was not held any more."""
-        if self._released or self._core.forked:
+        if self._released:
             return None
-        self._released = True
+        if self._core.forked:
+            raise ForkedError
+        hold = self._ref()
+        self._released, self._kept = True, None
         try:
-            self._client._engine.run(self._core.release(self._grant, outcome or self.outcome, note or self.note))
+            self._client._engine.run(self._core.release(self._grant, hold, outcome or self.outcome, note or self.note))
         except LeaseLost as error:
             self._verdict = error
         return self._verdict
@@ -315,6 +325,10 @@ class Lease(Handle):
                 raise
             logger.warning("the release of the lease on %s was refused: %s", ", ".join(self.keys), refusal)
             return
+        except ForkedError:
+            if error is None:
+                raise
+            return
         if loss is not None:
             if error is None:
                 raise LeaseLost(loss.code, loss.message, loss.keys)
@@ -323,32 +337,49 @@ class Lease(Handle):
 
 
 class LeaseContext:
-    """A lease for the body of a with block."""
+    """A lease for the body of a with block.
 
-    def __init__(self, client: Client, steps: Callable[[], Steps[Grant]]) -> None:
+    The hold is that of the block: so a lease whose block an interrupt has ended is given back, although the program may
+    still have a name for it.
+    """
+
+    def __init__(self, client: Client, steps: Callable[[], Steps[Hold]]) -> None:
         self._client = client
         self._steps = steps
         self._lease: Lease | None = None
+        self._hold: Hold | None = None
 
     def __enter__(self) -> Lease:
         if self._lease is not None:
             raise RuntimeError("the lease of this block is held already: call client.lease again")
-        self._lease = Lease(self._client, self._client._engine.run(self._steps()))
-        return self._lease.__enter__()
+        lease = self._client._lease(self._steps())
+        try:
+            self._lease = lease
+            self._hold, lease._kept = lease._kept, None
+            return lease.__enter__()
+        except BaseException:  # an interrupt: the block does not begin
+            self._lease = self._hold = lease._kept = None
+            leave(lease)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
+        lease = self._lease
+        if lease is None:
+            return
+        try:
             lease.__exit__(kind, error, at)
+        finally:  # also if an interrupt has come before the release
+            self._lease = self._hold = None
+            leave(lease)
 
 
 class Job(Attempt):
     """One attempt at a task, with the lease on its claims."""
 
-    def __init__(self, client: Client, assignment: Any, grant: Grant) -> None:
-        super().__init__(client._operations, assignment, grant)
+    def __init__(self, client: Client, assignment: Any, hold: Hold) -> None:
+        super().__init__(client._operations, assignment, hold)
         self._client = client
-        self.lease: Lease = Lease(client, grant)
+        self.lease: Lease = Lease(client, hold)
 
     def fail(self, reason: str, delay: float | None = None, dead: bool = False) -> None:
         """Reports that the attempt has failed: there is another one after a pause, unless it is dead.

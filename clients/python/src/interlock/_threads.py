@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Generator
 from contextlib import closing
 from types import TracebackType
@@ -19,10 +20,11 @@ from . import _life
 from ._call import Caller
 from ._core import Core
 from ._errors import Cancelled, Closed, ForkedError
+from ._flag import Flag
 from ._http1 import head
 from ._types import Written
 from ._watch import Emit, Line, Open, WatchEffect
-from ._wire import Broken, Effect, Idle, LockSession, NotSent, Pause, Reply, Send, Server, Steps
+from ._wire import Broken, Effect, Idle, NotSent, Pause, Reply, Send, Server, Steps
 
 T = TypeVar("T")
 
@@ -50,15 +52,15 @@ class CancelToken:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may interrupt what it guards
         self._sockets: set[socket.socket] = set()
-        self._event = threading.Event()
+        self._event = Flag()
 
     def cancel(self) -> None:
         """Breaks off what is under way, and what is begun later."""
         self._event.set()
         with self._lock:
-            for sock in self._sockets:
+            for sock in list(self._sockets):
                 _shut(sock)
 
     @property
@@ -93,26 +95,23 @@ def _shut(sock: socket.socket) -> None:
 
 
 class Pool:
-    """Connections that are kept open between requests."""
+    """Connections that are kept open between requests. It has no lock, which a handler of a signal might wait for."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self.context = context
-        self.lock = threading.Lock()
-        self.idle: list[tuple[Server, http.client.HTTPConnection]] = []
+        self.idle: dict[Server, deque[http.client.HTTPConnection]] = {}
         self.closed = False
 
     def take(self, server: Server) -> http.client.HTTPConnection:
+        idle = self.idle.setdefault(server, deque())
         while True:
-            with self.lock:
-                last = len(self.idle) - 1
-                index = next((i for i in range(last, -1, -1) if self.idle[i][0] == server), -1)
-                found = self.idle.pop(index)[1] if index >= 0 else None
-            if found is None:
-                break
+            try:
+                found = idle.pop()
+            except IndexError:
+                return self.make(server)
             if _fresh(found):
                 return found
             found.close()
-        return self.make(server)
 
     def make(self, server: Server) -> http.client.HTTPConnection:
         """Returns a connection that is not made yet."""
@@ -122,18 +121,26 @@ class Pool:
         return http.client.HTTPConnection(server.host, server.port, timeout=CONNECT)
 
     def put(self, server: Server, conn: http.client.HTTPConnection) -> None:
-        with self.lock:
-            if not self.closed and len(self.idle) < IDLE:
-                self.idle.append((server, conn))
-                return
-        conn.close()
+        idle = self.idle.setdefault(server, deque())
+        if len(idle) >= IDLE:
+            conn.close()
+            return
+        idle.append(conn)
+        if self.closed:
+            self.drop()
 
     def close(self) -> None:
-        with self.lock:
-            self.closed = True
-            idle, self.idle = self.idle, []
-        for _, conn in idle:
-            conn.close()
+        self.closed = True
+        self.drop()
+
+    def drop(self) -> None:
+        """Ends the idle connections."""
+        for idle in list(self.idle.values()):
+            while idle:
+                try:
+                    idle.pop().close()
+                except IndexError:
+                    break  # another thread has taken it
 
 
 def _fresh(conn: http.client.HTTPConnection) -> bool:
@@ -151,27 +158,30 @@ def _fresh(conn: http.client.HTTPConnection) -> bool:
 class Engine:
     """Carries out steps with blocking calls. It outlives its client by its keeper's last step only."""
 
-    def __init__(self, caller: Caller, session_ttl: float | None, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, caller: Caller, session_ttl: float | None, context: ssl.SSLContext | None, core: Core | None = None
+    ) -> None:
         self.pool = Pool(context)
-        self.session_lock = threading.Lock()
-        self.woken = threading.Event()
-        self.starting = threading.Lock()
+        self.woken = Flag()
+        self.keeping = threading.Lock()  # taken for good by the thread that keeps
         self.keeper: threading.Thread | None = None
         self.parting = CancelToken()  # it breaks off what the keeper waits for
         self.ending = CancelToken()  # it breaks off the waits of all threads, when the client is closed
-        self.core = Core(caller, session_ttl, self.wake, lambda: self.session_lock.release())
-        _life.add(self)
+        self.core = core or Core(caller, session_ttl, self.wake)
+        if core is None:
+            _life.add(self)
 
     def wake(self) -> None:
         """Has the keeper look again. The first call starts it."""
         self.woken.set()
         if self.keeper is None and not self.core.closed:
-            with self.starting:
-                if self.keeper is None:
-                    self.keeper = threading.Thread(target=self._keep, name="interlock-keeper", daemon=True)
-                    self.keeper.start()
+            # An interrupt may end this call anywhere: so the thread itself says that it keeps.
+            threading.Thread(target=self._keep, name="interlock-keeper", daemon=True).start()
 
     def _keep(self) -> None:
+        if not self.keeping.acquire(blocking=False):
+            return
+        self.keeper = threading.current_thread()
         with self.parting:
             self.run(self.core.keep())
 
@@ -196,9 +206,7 @@ class Engine:
             raise ForkedError
         if isinstance(effect, Send):
             return self._send(effect)
-        if isinstance(effect, LockSession):
-            self.session_lock.acquire()
-        elif isinstance(effect, Idle):
+        if isinstance(effect, Idle):
             self.woken.wait(effect.seconds)
             self.woken.clear()
         elif isinstance(effect, Pause):
@@ -293,11 +301,8 @@ class Engine:
     def forked(self) -> None:
         """Detaches the engine in the child of a fork: all of it belongs to the parent."""
         self.core.forked = self.core.closed = True
-        self.core.mutex = threading.Lock()
-        idle, self.pool.idle = self.pool.idle, []
-        self.pool.lock = threading.Lock()
-        for _, conn in idle:
-            conn.close()
+        self.core.mutex = threading.RLock()
+        self.pool.drop()
 
 
 class _Bounded(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""What the core asks of a shell, and what it gets: requests and answers, pauses, the lock of the session.
+"""What the core asks of a shell, and what it gets: requests and answers, and pauses.
 
 The core is generators that yield these effects. A shell carries each out, and sends the result in; a failure it
 throws in. So all rules are written once, and the two shells have none.
@@ -44,12 +44,7 @@ class Idle:
     seconds: float
 
 
-@dataclass(frozen=True)
-class LockSession:
-    """Take the lock under which a session is opened. It is given back by a call."""
-
-
-Effect = Send | Pause | Idle | LockSession
+Effect = Send | Pause | Idle
 Steps = Generator[Effect, Any, T]
 
 

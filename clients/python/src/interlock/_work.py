@@ -15,7 +15,7 @@ from ._api import MAX_NOTE_BYTES, MAX_REASON_BYTES, MAX_RESULT_BYTES, RETRYABLE
 from ._call import decided, final
 from ._core import ENDED, GONE, LONG_POLL, Session
 from ._errors import Closed, InterlockError, LeaseLost, OutcomeUnknown, Refused, Unreachable
-from ._grant import Grant
+from ._grant import Hold
 from ._ops import Operations
 from ._report import Unstorable, clip, describe, frozen, mark
 from ._types import ReadRequest, Task, WriteRequest
@@ -41,9 +41,9 @@ _FORM = frozenset({"invalid_request", "too_long", "body_too_large"})
 class Attempt:
     """One attempt at a task, until its end is reported. The jobs of both shells are such."""
 
-    def __init__(self, operations: Operations, assignment: Any, grant: Grant) -> None:
+    def __init__(self, operations: Operations, assignment: Any, hold: Hold) -> None:
         self._core = operations.core
-        self._grant = grant
+        self._grant = hold.grant
         self.task: Task = assignment["task"]
         #: The writes, the reads, the follow-up tasks and the note that the end of the task has.
         self.writes: list[WriteRequest] = []
@@ -190,14 +190,14 @@ class Puller:
         self.undo: Callable[[], Steps[None]] | None = None
         self.failures = 0
 
-    def take(self) -> Steps[list[tuple[Any, Grant]] | None]:
+    def take(self) -> Steps[list[tuple[Any, Hold]] | None]:
         """Returns tasks with their leases; none after a failure, and None when the client is closed."""
         try:
             return (yield from self._take())
         except Closed:
             return None
 
-    def _take(self) -> Steps[list[tuple[Any, Grant]]]:
+    def _take(self) -> Steps[list[tuple[Any, Hold]]]:
         try:
             reply, session = yield from self.core.within(self._begin)
         except InterlockError as error:
@@ -213,11 +213,12 @@ class Puller:
         self.key, self.failures = new_key(), 0
         taken = []
         for assignment in reply.parse()["tasks"]:
-            grant = self.core.adopt(assignment["lease"], session.id, reply.sent, attempt=True)
+            hold = self.core.adopt(assignment["lease"], session.id, reply.sent, attempt=True)
+            grant = hold.grant
             grant.changed, grant.notes = assignment["changed"], assignment["notes"]
             grant.documents, grant.as_of = assignment["documents"], assignment["as_of"]
             if grant.loss is None:
-                taken.append((assignment, grant))
+                taken.append((assignment, hold))
         if not taken:
             self.undo = None
         return taken
