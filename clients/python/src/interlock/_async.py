@@ -77,6 +77,11 @@ class AsyncClient:
     session_ttl is how long the session, with its leases, outlives its last heartbeat, in seconds: the maximum of their
     ttl. None: that of their keys' patterns counts, else 30.
 
+    retry_for is how long a request is repeated that no server answers, in seconds: 30 if left out, but then a first
+    call that finds no server at the address raises Unreachable at once. proxy is the address of a proxy of HTTP, such
+    as http://user:password@proxy:3128, or "" for none; None: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide,
+    and servers of this machine are called directly.
+
     The client belongs to the event loop of its first call. In another one the error is OtherLoop; after the first one
     has ended it can only be closed. With keeper="thread" a thread keeps the leases: they live also while the event loop
     stands still, as code blocks it.
@@ -90,13 +95,14 @@ class AsyncClient:
         credential: str | None = None,
         namespace: str | None = None,
         session_ttl: float | None = None,
-        retry_for: float = 30.0,
+        retry_for: float | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
         keeper: Literal["task", "thread"] = "task",
     ) -> None:
         if keeper not in ("task", "thread"):
             raise ValueError(f"keeper is {keeper!r}: it should be task or thread")
-        caller = caller_of(url, credential, namespace, agent, retry_for)
+        caller = caller_of(url, credential, namespace, agent, retry_for, proxy)
         self._engine = Engine(caller, session_ttl, ssl_context, keeper == "thread")
         self._operations = Operations(self._engine.core, task_flow, self._engine.deliver)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ._api import OPERATIONS, TRANSIENT
 from ._clock import now
+from ._dial import servers_of, unauthorized
 from ._errors import InterlockError, OutcomeUnknown, Refused, Unreachable, as_problem, refusal
 from ._wire import (
     Broken,
-    Failure,
     NotSent,
     Pause,
     Reply,
@@ -32,6 +32,11 @@ ANSWER = 10.0
 LEAST_ANSWER = 0.5
 #: The longest pause between two rounds over the servers, in seconds: a standby takes over within seconds.
 MOST_PAUSE = 1.0
+
+#: How long a request is repeated that is not answered, unless the caller says, in seconds.
+RETRY_FOR = 30.0
+#: What a caller can do who finds no server.
+START = "start one with `interlock serve --data-dir data`, or set INTERLOCK_URL; retry_for=30 waits for one"
 
 #: Requests without a key that are the same if they happen twice.
 REPEATABLE = frozenset({"heartbeatSession", "deleteSession", "checkFence", "signLease"})
@@ -60,10 +65,10 @@ def final(error: Refused) -> bool:
 class Servers:
     """The list of servers. It stays with the one that answered last."""
 
-    def __init__(self, urls: list[str]) -> None:
-        if not urls:
-            raise ValueError("a client needs the address of a server")
-        self.all: list[Server] = [parse_server(url) for url in urls]
+    def __init__(self, urls: list[str], proxy: str | None = "") -> None:
+        self.all: list[Server] = servers_of(urls, proxy)
+        if not self.all:
+            raise ValueError("no URL of a server: pass url, such as http://127.0.0.1:7420")
         self.current: int = 0
 
     def failed(self, index: int) -> None:
@@ -88,19 +93,35 @@ class Servers:
         return True
 
 
+def _line(what: str, value: str | None) -> str:
+    """Returns a value that goes into a header. A line break at its end is left out: it may come from a file."""
+    line = (value or "").removesuffix("\n").removesuffix("\r")
+    if not all("!" <= character <= "~" for character in line):
+        raise ValueError(f"the {what} has a blank, a control character or one that is not of ASCII")
+    return line
+
+
 class Caller:
     """Makes requests with the identity of a client."""
 
     def __init__(
-        self, urls: list[str], credential: str | None, namespace: str | None, retry_for: float, agent: str | None
+        self,
+        urls: list[str],
+        credential: str | None,
+        namespace: str | None,
+        retry_for: float | None,
+        agent: str | None,
+        proxy: str | None = "",
     ) -> None:
-        self.servers: Servers = Servers(urls)
-        self.retry_for = retry_for
+        self.servers: Servers = Servers(urls, proxy)
+        self.retry_for = RETRY_FOR if retry_for is None else retry_for
+        #: None has answered yet, and nobody has asked to wait for one: if none is there, the caller learns at once.
+        self.first = retry_for is None
         self.agent = agent
         self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}
-        if credential:
+        if credential := _line("credential", credential):
             self.headers["Authorization"] = "Bearer " + credential
-        if namespace:
+        if namespace := _line("namespace", namespace):
             self.headers["Interlock-Namespace"] = namespace
         #: How long one attempt may take at most, while a lease depends on it.
         self.most: Callable[[], float] = lambda: float("inf")
@@ -139,10 +160,13 @@ class Caller:
             sent = now()
             timeout = wait + min(ANSWER, max(self.most(), LEAST_ANSWER))
             try:
-                reply: Reply = yield Send(server, op.method, server.base + target, all_headers, data, timeout, wait > 0)
-            except Failure as failure:
+                reply: Reply = yield Send(server, op.method, target, all_headers, data, timeout, wait > 0)
+                if reply.status == 407 and server.proxy is not None:
+                    raise unauthorized(server.proxy)
+            except (NotSent, Broken) as failure:
                 pause = retry.failed(index, failure, safe)
             else:
+                self.first = False
                 reply.sent = sent
                 self.servers.prefer(reply.headers.get("interlock-owner"))
                 if reply.status >= 400:
@@ -159,7 +183,9 @@ class _Retry:
     """Decides whether a request is sent again, and when."""
 
     def __init__(self, caller: Caller, limit: float, reads: bool) -> None:
+        self.caller = caller
         self.servers = caller.servers
+        self.absent = 0  # servers in a row that repeating does not bring
         self.limit = limit
         self.reads = reads
         self.began: float | None = None
@@ -167,9 +193,15 @@ class _Retry:
         self.rounds = 0
         self.executed = False  # it may have been
 
-    def failed(self, index: int, failure: Failure, safe: bool) -> float:
+    def failed(self, index: int, failure: NotSent | Broken, safe: bool) -> float:
         """Returns the pause after a request that was not answered, or raises the final error."""
         self.servers.failed(index)
+        if isinstance(failure, NotSent) and (failure.final or (failure.absent and self.caller.first)):
+            self.absent += 1
+            if self.absent >= len(self.servers.all) and not self.executed:
+                raise Unreachable(f"no server answered: {failure}", failure.final or START)
+        else:
+            self.absent = 0
         if isinstance(failure, Broken):
             self.executed = self.executed or not self.reads
         if isinstance(failure, NotSent) or safe:

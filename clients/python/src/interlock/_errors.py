@@ -87,8 +87,8 @@ class LeaseLost(InterlockError):
 class Unreachable(InterlockError, ConnectionError):
     """No server got the request, so it was certainly not carried out."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("unreachable", message, "ask again when there is a server")
+    def __init__(self, message: str, next_step: str = "ask again when there is a server") -> None:
+        super().__init__("unreachable", message, next_step)
 
 
 class OutcomeUnknown(InterlockError):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import time
+from typing import Any
 
-from ._wire import Broken, NotSent, Reply, Send, Server
+from ._dial import NotSent, Server, reach, refused
+from ._wire import Broken, Reply, Send
 
 #: How long a connection may take to be made, in seconds.
 CONNECT = 5.0
@@ -36,9 +40,12 @@ class Connection:
         except RuntimeError:
             pass  # its event loop has ended, and so has it
 
-    async def exchange(self, send: Send) -> tuple[Reply, bool]:
-        """Sends a request, and returns its answer, and whether the connection can be used again."""
-        late = asyncio.get_running_loop().call_later(send.timeout, self.abort)
+    async def exchange(self, send: Send, end: float) -> tuple[Reply, bool]:
+        """Sends a request, and returns its answer, and whether the connection can be used again.
+
+        end is the moment of the event loop until which the answer has to be whole.
+        """
+        late = asyncio.get_running_loop().call_at(end, self.abort)
         usable = False
         try:
             self.writer.write(head(send) + send.body)
@@ -133,8 +140,11 @@ class Connection:
 
 def head(send: Send) -> bytes:
     """Returns the head of a request."""
-    host = send.server.url.split("://", 1)[1].split("/", 1)[0]
-    lines = [f"{send.method} {send.target} HTTP/1.1", f"Host: {host}"]
+    server = send.server
+    target = server.url + send.target if server.forwarded else send.target
+    lines = [f"{send.method} {target} HTTP/1.1", f"Host: {server.authority}"]
+    if server.forwarded and server.proxy is not None and server.proxy.authorization:
+        lines.append(f"Proxy-Authorization: {server.proxy.authorization}")
     lines += [f"{name}: {value}" for name, value in send.headers.items()]
     if send.body or send.method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(send.body)}")
@@ -161,11 +171,12 @@ class Connections:
 
     async def send(self, send: Send) -> Reply:
         """Carries out a request on an idle connection, or on a new one."""
+        end = asyncio.get_running_loop().time() + send.timeout
         conn = self._take(send.server) or await self.connect(send)
         if send.poll:
             self.waiting.add(conn)
         try:
-            reply, usable = await conn.exchange(send)
+            reply, usable = await conn.exchange(send, end)
         finally:
             self.waiting.discard(conn)
         if usable and not self.closed and len(self.idle) < IDLE:
@@ -186,8 +197,7 @@ class Connections:
     async def connect(self, send: Send) -> Connection:
         """Returns a new connection."""
         server = send.server
-        context = (self.context or ssl.create_default_context()) if server.scheme == "https" else None
-        opening = asyncio.ensure_future(asyncio.open_connection(server.host, server.port, ssl=context, limit=LINE))
+        opening = asyncio.ensure_future(self._open(server, min(CONNECT, send.timeout)))
         try:
             # Unlike wait_for of Python 3.10 and 3.11, this never swallows a cancellation.
             await asyncio.wait({opening}, timeout=min(CONNECT, send.timeout))
@@ -195,12 +205,32 @@ class Connections:
                 raise NotSent(f"{server.url}: no connection within {min(CONNECT, send.timeout):g} s")
             reader, writer = opening.result()
         except OSError as error:
-            raise NotSent(f"{server.url}: {error}") from error
+            raise refused(server, error) from error
         except BaseException:
             opening.add_done_callback(_discard)
             opening.cancel()
             raise
         return Connection(server, reader, writer)
+
+    async def _open(self, server: Server, seconds: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        tls: dict[str, Any] = {}
+        if server.scheme == "https":
+            tls = {"ssl": self.context or ssl.create_default_context(), "server_hostname": server.host}
+        if server.proxy is None:
+            return await asyncio.open_connection(server.host, server.port, limit=LINE, **tls)
+        loop = asyncio.get_running_loop()
+        reaching = loop.run_in_executor(None, reach, server, time.monotonic() + seconds)
+        try:
+            sock = await asyncio.shield(reaching)
+        except asyncio.CancelledError:
+            reaching.add_done_callback(_drop)
+            raise
+        sock.setblocking(False)
+        try:
+            return await asyncio.open_connection(sock=sock, limit=LINE, **tls)
+        except BaseException:
+            sock.close()
+            raise
 
     def close(self) -> None:
         """Ends all idle connections, and those that wait."""
@@ -217,6 +247,12 @@ class Connections:
         """Ends a connection that waits."""
         self.waiting.discard(conn)
         conn.abort()
+
+
+def _drop(reaching: asyncio.Future[socket.socket]) -> None:
+    """Ends a connection to a proxy that came too late."""
+    if not reaching.cancelled() and reaching.exception() is None:
+        reaching.result().close()
 
 
 def _discard(opening: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:

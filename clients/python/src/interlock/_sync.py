@@ -37,7 +37,7 @@ def urls_of(url: str | Sequence[str] | None) -> list[str]:
     """Returns the addresses: given, of the environment, or that of a server on this machine."""
     if url is None:
         url = os.environ.get("INTERLOCK_URL") or DEFAULT_URL
-    return [one.strip() for one in url.split(",")] if isinstance(url, str) else list(url)
+    return [one for one in (part.strip() for part in (url.split(",") if isinstance(url, str) else url)) if one]
 
 
 def caller_of(
@@ -45,7 +45,8 @@ def caller_of(
     credential: str | None,
     namespace: str | None,
     agent: str | None,
-    retry_for: float,
+    retry_for: float | None,
+    proxy: str | None,
 ) -> Caller:
     """Returns the identity of a client. What is not given is of the environment."""
     return Caller(
@@ -54,6 +55,7 @@ def caller_of(
         namespace or os.environ.get("INTERLOCK_NAMESPACE"),
         retry_for,
         agent or os.environ.get("INTERLOCK_AGENT") or f"python-{os.getpid()}",
+        proxy,
     )
 
 
@@ -97,6 +99,11 @@ class Client:
 
     session_ttl is how long the session, with its leases, outlives its last heartbeat, in seconds: the maximum of their
     ttl. None: that of their keys' patterns counts, else 30.
+
+    retry_for is how long a request is repeated that no server answers, in seconds: 30 if left out, but then a first
+    call that finds no server at the address raises Unreachable at once. proxy is the address of a proxy of HTTP, such
+    as http://user:password@proxy:3128, or "" for none; None: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide,
+    and servers of this machine are called directly.
     """
 
     def __init__(
@@ -107,10 +114,12 @@ class Client:
         credential: str | None = None,
         namespace: str | None = None,
         session_ttl: float | None = None,
-        retry_for: float = 30.0,
+        retry_for: float | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
     ) -> None:
-        self._engine = Engine(caller_of(url, credential, namespace, agent, retry_for), session_ttl, ssl_context)
+        caller = caller_of(url, credential, namespace, agent, retry_for, proxy)
+        self._engine = Engine(caller, session_ttl, ssl_context)
         self._operations = Operations(self._engine.core, thread_flow)
 
     acquire: Final = _acquiring(Operations.acquire)

@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 from . import _life
 from ._call import Caller
 from ._core import Core
+from ._dial import connect
 from ._errors import Cancelled, Closed, ForkedError
 from ._flag import Flag
 from ._http1 import head
 from ._types import Written
-from ._watch import Emit, Line, Open, WatchEffect
-from ._wire import Broken, Effect, Idle, NotSent, Pause, Reply, Send, Server, Steps
+from ._watch import SILENT, Emit, Line, Open, WatchEffect
+from ._wire import Broken, Effect, Idle, Pause, Reply, Send, Server, Steps
 
 T = TypeVar("T")
 
@@ -32,6 +33,9 @@ T = TypeVar("T")
 CONNECT = 5.0
 #: How many idle connections are kept. Those that were used last are used first, so the server ends the others.
 IDLE = 64
+
+#: How much of a request is sent at once, in bytes.
+PART = 1 << 18
 
 _local = threading.local()
 _numbers = itertools.count(1)
@@ -115,10 +119,15 @@ class Pool:
 
     def make(self, server: Server) -> http.client.HTTPConnection:
         """Returns a connection that is not made yet."""
-        if server.scheme == "https":
-            context = self.context or ssl.create_default_context()
-            return http.client.HTTPSConnection(server.host, server.port, timeout=CONNECT, context=context)
-        return http.client.HTTPConnection(server.host, server.port, timeout=CONNECT)
+        return http.client.HTTPConnection(server.host, server.port)
+
+    def connected(self, conn: http.client.HTTPConnection, server: Server, seconds: float) -> socket.socket:
+        """Makes the connection within so many seconds, if there is none, and returns its socket."""
+        held: Any = conn
+        if held.sock is None:
+            held.sock = connect(server, self.context, time.monotonic() + min(CONNECT, seconds))
+        sock: socket.socket = held.sock
+        return sock
 
     def put(self, server: Server, conn: http.client.HTTPConnection) -> None:
         idle = self.idle.setdefault(server, deque())
@@ -219,17 +228,17 @@ class Engine:
         token: CancelToken | None = getattr(_local, "token", None)
         if token is not None and token.cancelled:
             raise Cancelled
+        end = time.monotonic() + send.timeout
         conn = self.pool.take(send.server)
         usable = False
         try:
-            sock = _connected(conn, send)
-            sock.settimeout(send.timeout)  # of sendall as a whole
-            bounded: Any = _Bounded(sock, send.timeout)
+            sock = self.pool.connected(conn, send.server, send.timeout)
+            bounded: Any = _Bounded(sock, end - time.monotonic())
             tokens = [one for one in (token, self.ending if send.poll else None) if one is not None]
             for one in tokens:
                 one._add(sock)
             try:
-                sock.sendall(head(send) + send.body)  # conn.request would send the body by itself
+                bounded.send(head(send) + send.body)
                 with closing(http.client.HTTPResponse(bounded, method=send.method)) as answer:
                     answer.begin()
                     body = answer.read()
@@ -306,7 +315,7 @@ class Engine:
 
 
 class _Bounded(io.RawIOBase):
-    """Reads an answer that has to be whole in time: the timeout of a socket is that of each read."""
+    """An exchange that has to be over in time: the timeout of a socket is that of each read."""
 
     def __init__(self, sock: socket.socket, seconds: float) -> None:
         self.sock = sock
@@ -315,14 +324,24 @@ class _Bounded(io.RawIOBase):
     def makefile(self, mode: str) -> io.BufferedReader:
         return io.BufferedReader(self)
 
+    def send(self, data: bytes) -> None:
+        """Sends a request. sendall of a connection with TLS has its timeout for each part."""
+        left = memoryview(data)
+        while left:
+            self._limit()
+            left = left[self.sock.send(left[:PART]) :]
+
+    def _limit(self) -> None:
+        seconds = self.end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        self.sock.settimeout(seconds)
+
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        self.sock.settimeout(left)
+        self._limit()
         return self.sock.recv_into(buffer)
 
 
@@ -335,27 +354,31 @@ class _Stream:
         self.conn: http.client.HTTPConnection | None = None
         self.answer: http.client.HTTPResponse | None = None
         self.sock: socket.socket | None = None
+        self.bounded: _Bounded | None = None
 
     def open(self, send: Send) -> Reply:
         self.close()
         self.conn = conn = self.pool.make(send.server)
         token: CancelToken | None = getattr(_local, "token", None)
-        self.sock = sock = _connected(conn, send)
-        sock.settimeout(send.timeout)
+        self.sock = sock = self.pool.connected(conn, send.server, send.timeout)
+        bounded: Any = _Bounded(sock, send.timeout)
+        self.bounded = bounded
         self.ending._add(sock)
         if token is not None:
             token._add(sock)
         try:
-            conn.request(send.method, send.target, None, dict(send.headers))
-            self.answer = answer = conn.getresponse()
+            bounded.send(head(send))
+            self.answer = answer = http.client.HTTPResponse(bounded, method=send.method)
+            answer.begin()
             body = b"" if answer.status == 200 else answer.read()
         except (OSError, http.client.HTTPException) as error:
             raise _broken(send, error) from error
         return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
 
     def line(self) -> str:
-        if self.answer is None:
+        if self.answer is None or self.bounded is None:
             return ""
+        self.bounded.end = time.monotonic() + SILENT
         try:
             return self.answer.readline().decode()
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -373,19 +396,6 @@ class _Stream:
             answer.close()
         if conn is not None:
             conn.close()
-
-
-def _connected(conn: http.client.HTTPConnection, send: Send) -> socket.socket:
-    """Makes the connection, if there is none, and returns its socket."""
-    if conn.sock is None:
-        conn.timeout = min(CONNECT, send.timeout)
-        try:
-            conn.connect()
-        except OSError as error:
-            raise NotSent(f"{send.server.url}: {error}") from error
-    made: Any = conn.sock
-    sock: socket.socket = made
-    return sock
 
 
 def _broken(send: Send, error: Exception) -> Exception:

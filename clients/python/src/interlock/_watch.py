@@ -13,7 +13,7 @@ from ._api import OPERATIONS
 from ._call import Caller, final
 from ._errors import Closed, Refused, as_problem, refusal
 from ._types import Written
-from ._wire import Broken, Effect, Failure, NotSent, Pause, Reply, Send, query_of
+from ._wire import Broken, Effect, NotSent, Pause, Reply, Send, query_of
 
 logger = logging.getLogger("interlock")
 
@@ -105,7 +105,7 @@ def _watch(
         server = caller.servers.all[index]
         query = {"key": key, "prefix": prefix, "values": values, "from": place.start}
         headers = {**caller.headers, "Accept": "application/x-ndjson"}
-        target = server.base + OPERATIONS["watchState"].path + query_of(query)
+        target = OPERATIONS["watchState"].path + query_of(query)
         cause = "the stream has ended"
         after = 0.0
         try:
@@ -134,7 +134,7 @@ def _watch(
             if active and follow(active["http"]):
                 continue
             cause, after = error.message, min(error.retry_after, MOST_PAUSE)
-        except Failure as failure:
+        except (NotSent, Broken) as failure:
             cause = f"no server answered: {failure}"
         caller.servers.failed(index)
         failures += 1

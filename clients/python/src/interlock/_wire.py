@@ -11,7 +11,9 @@ import uuid
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
+
+from ._dial import NotSent, Server, parse_server
 
 T = TypeVar("T")
 
@@ -48,40 +50,8 @@ Effect = Send | Pause | Idle
 Steps = Generator[Effect, Any, T]
 
 
-@dataclass(frozen=True)
-class Server:
-    """One address."""
-
-    scheme: str
-    host: str
-    port: int
-    base: str = ""
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.base}"
-
-
-def parse_server(url: str) -> Server:
-    """Returns the server of a URL; without a scheme it is http."""
-    parts = urlsplit(url if "://" in url else "http://" + url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-        raise ValueError(f"{url!r} is no address of a server: it should look like http://127.0.0.1:7420")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return Server(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
-
-
-class Failure(Exception):
-    """A request without an answer."""
-
-
-class NotSent(Failure):
-    """No server got it."""
-
-
-class Broken(Failure):
-    """A server may have got it."""
+class Broken(Exception):
+    """A server may have got the request, and its answer has not come."""
 
 
 @dataclass
@@ -135,3 +105,6 @@ def ms(seconds: float | None) -> int | None:
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """Leaves out what is None."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+__all__ = ["NotSent", "Server", "parse_server"]
