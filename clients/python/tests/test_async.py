@@ -63,9 +63,10 @@ def test_wait_is_bounded(interlock_server: LocalServer, other: Client, key: str)
             with pytest.raises(WaitTimeout):
                 await client.acquire(key, wait=0.2)
 
-    with other.lease(key):
-        asyncio.run(main())
-        assert other.look(key)["length"] == 0
+    lease = other.acquire(key)
+    asyncio.run(main())
+    assert other.look(key)["length"] == 0
+    lease.release()
 
 
 def test_loss_cancels_the_body() -> None:

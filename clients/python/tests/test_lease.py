@@ -58,12 +58,13 @@ def test_life(interlock_client: Client, other: Client, key: str) -> None:
 
 def test_wait_is_bounded(interlock_client: Client, other: Client, key: str) -> None:
     queued: list[Any] = []
-    with interlock_client.lease(key):
-        with pytest.raises(WaitTimeout) as timeout:
-            other.acquire(key, wait=0.2, on_queued=queued.append)
-        assert timeout.value.holders[0]["agent"] == "test" and queued[0]["position"] == 1
-        assert isinstance(timeout.value, Held) and isinstance(timeout.value, TimeoutError)
-        assert other.look(key)["length"] == 0
+    lease = interlock_client.acquire(key)
+    with pytest.raises(WaitTimeout) as timeout:
+        other.acquire(key, wait=0.2, on_queued=queued.append)
+    assert timeout.value.holders[0]["agent"] == "test" and queued[0]["position"] == 1
+    assert isinstance(timeout.value, Held) and isinstance(timeout.value, TimeoutError)
+    assert other.look(key)["length"] == 0
+    lease.release()
 
 
 def test_waiter_is_granted_at_release(interlock_client: Client, other: Client, key: str) -> None:
@@ -124,23 +125,24 @@ def test_renew_and_convert(interlock_client: Client, other: Client, key: str) ->
 
 
 def test_preempt_asks_the_holder(interlock_client: Client, other: Client, key: str) -> None:
-    with interlock_client.lease(key) as lease:
-        with pytest.raises(WaitTimeout):
-            other.acquire(key, wait=0.1, preempt=True, purpose="hotfix")
-        stands = threading.Event()
-        token = CancelToken()
+    lease = interlock_client.acquire(key)
+    with pytest.raises(WaitTimeout):
+        other.acquire(key, wait=0.1, preempt=True, purpose="hotfix")
+    stands = threading.Event()
+    token = CancelToken()
 
-        def ask() -> None:
-            with token, pytest.raises(Cancelled):
-                other.acquire(key, preempt=True, purpose="hotfix", on_queued=lambda _: stands.set())
+    def ask() -> None:
+        with token, pytest.raises(Cancelled):
+            other.acquire(key, preempt=True, purpose="hotfix", on_queued=lambda _: stands.set())
 
-        asker = threading.Thread(target=ask)
-        asker.start()
-        assert stands.wait(30)
-        lease.renew()
-        assert lease.asked is not None and lease.asked["purpose"] == "hotfix"
-        token.cancel()
-        asker.join()
+    asker = threading.Thread(target=ask)
+    asker.start()
+    assert stands.wait(30)
+    lease.renew()
+    assert lease.asked is not None and lease.asked["purpose"] == "hotfix"
+    token.cancel()
+    asker.join()
+    lease.release()
 
 
 def test_error_of_the_body_comes_out(interlock_client: Client, other: Client, key: str) -> None:

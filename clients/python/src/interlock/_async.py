@@ -19,7 +19,10 @@ from ._errors import Closed, ForkedError, InterlockError, LeaseLost, OtherLoop, 
 from ._grant import Hold
 from ._guard import enter, leave
 from ._handle import Handle, drop_holds
-from ._ops import Operations
+from ._join import enclose
+from ._ops import Operations, Request
+from ._scope import Place
+from ._scope import enter as enter_place
 from ._sync import caller_of
 from ._tasks import Engine, task_flow
 from ._types import Committed, ReadRequest, WriteRequest, Written
@@ -45,25 +48,27 @@ def _awaiting(
 
 
 def _acquiring(
-    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
+    request: Callable[Concatenate[Operations, P], Request],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, AsyncLease]]:
-    """Makes a method that returns a lease."""
+    """Makes a method that returns a lease. The lease is in the context of the call, also if another task awaits it."""
 
-    @functools.wraps(steps)
-    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLease:
-        return await self._lease(steps(self._operations, *args, **kwargs))
+    @functools.wraps(request)
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, AsyncLease]:
+        asked = request(self._operations, *args, **kwargs)
+        enter_place(asked.place)
+        return self._lease(asked)
 
     return method
 
 
 def _leasing(
-    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
+    request: Callable[Concatenate[Operations, P], Request],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncLeaseContext]:
     """Makes a method that returns a context with a lease."""
 
-    @functools.wraps(steps)
+    @functools.wraps(request)
     def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLeaseContext:
-        return AsyncLeaseContext(self, lambda: steps(self._operations, *args, **kwargs))
+        return AsyncLeaseContext(self, lambda: request(self._operations, *args, **kwargs))
 
     return method
 
@@ -85,6 +90,12 @@ class AsyncClient:
     The client belongs to the event loop of its first call. In another one the error is OtherLoop; after the first one
     has ended it can only be closed. With keeper="thread" a thread keeps the leases: they live also while the event loop
     stands still, as code blocks it.
+
+    In a process that `interlock run` or `interlock task work` has started, the client is part of the command's agent:
+    it joins its session, so that it gets the command's keys at once. A client for another server or namespace, one
+    that names another agent, and one with join=False has a session of its own. It never waits for the command: a key
+    that the command holds is refused at once. A client that has joined gives back its own leases at its end, and loses
+    them all when the command's session ends.
     """
 
     def __init__(
@@ -99,11 +110,13 @@ class AsyncClient:
         ssl_context: ssl.SSLContext | None = None,
         proxy: str | None = None,
         keeper: Literal["task", "thread"] = "task",
+        join: bool = True,
     ) -> None:
         if keeper not in ("task", "thread"):
             raise ValueError(f"keeper is {keeper!r}: it should be task or thread")
         caller = caller_of(url, credential, namespace, agent, retry_for, proxy)
         self._engine = Engine(caller, session_ttl, ssl_context, keeper == "thread")
+        enclose(self._engine.core, agent or None, join)
         self._operations = Operations(self._engine.core, task_flow, self._engine.deliver)
 
     acquire: Final = _acquiring(Operations.acquire)
@@ -126,9 +139,9 @@ class AsyncClient:
     approvals: Final = _awaiting(Operations.approvals)
     answer: Final = _awaiting(Operations.answer)
 
-    async def _lease(self, steps: Steps[Hold]) -> AsyncLease:
+    async def _lease(self, asked: Request) -> AsyncLease:
         try:
-            return AsyncLease(self, await self._engine.run(steps))
+            return AsyncLease(self, await self._engine.run(asked.steps), asked.place)
         except BaseException as error:
             drop_holds(error)
             raise
@@ -255,8 +268,8 @@ class AsyncClient:
 class AsyncLease(Handle):
     """A lease that a client keeps alive, until it is released or lost."""
 
-    def __init__(self, client: AsyncClient, hold: Hold) -> None:
-        super().__init__(client._engine.core, hold)
+    def __init__(self, client: AsyncClient, hold: Hold, place: Place | None = None) -> None:
+        super().__init__(client._engine.core, hold, place)
         self._client = client
         self.lost: asyncio.Event = asyncio.Event()
         """An event that is set when the lease is not held any more."""
@@ -314,9 +327,9 @@ class AsyncLease(Handle):
 class AsyncLeaseContext:
     """A lease for the body of an async with block. If the lease is lost, the body is cancelled, once."""
 
-    def __init__(self, client: AsyncClient, steps: Callable[[], Steps[Hold]]) -> None:
+    def __init__(self, client: AsyncClient, request: Callable[[], Request]) -> None:
         self._client = client
-        self._steps = steps
+        self._request = request
         self._lease: AsyncLease | None = None
         self._hold: Hold | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -324,12 +337,17 @@ class AsyncLeaseContext:
         self._cancelled = False
         self._cancelling = 0
 
-    async def __aenter__(self) -> AsyncLease:
+    def __aenter__(self) -> Coroutine[Any, Any, AsyncLease]:
         if self._lease is not None:
             raise RuntimeError("the lease of this block is held already: call client.lease again")
         self._task = asyncio.current_task()
         self._cancelling = _cancelling(self._task)
-        lease = self._lease = await self._client._lease(self._steps())
+        asked = self._request()
+        enter_place(asked.place)
+        return self._enter(asked)
+
+    async def _enter(self, asked: Request) -> AsyncLease:
+        lease = self._lease = await self._client._lease(asked)
         self._hold, lease._kept = lease._kept, None
         self._inside = True
         on_lost = weakref.WeakMethod(self._on_lost)

@@ -118,6 +118,7 @@ class Caller:
         #: None has answered yet, and nobody has asked to wait for one: if none is there, the caller learns at once.
         self.first = retry_for is None
         self.agent = agent
+        self.namespace: str = namespace or "default"
         self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}
         if credential := _line("credential", credential):
             self.headers["Authorization"] = "Bearer " + credential

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ._api import DEFAULT_TTL_MS, MAX_KNOWN, MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
 from ._call import LEAST_ANSWER, Caller, decided, final
@@ -20,6 +20,7 @@ from ._errors import (
     Held,
     InterlockError,
     LeaseLost,
+    Orphaned,
     OutcomeUnknown,
     Refused,
     Unreachable,
@@ -27,6 +28,7 @@ from ._errors import (
 )
 from ._grant import Grant, Grants, Hold
 from ._report import clip
+from ._scope import Place, Places
 from ._types import Problem, Ticket
 from ._wire import Idle, Pause, Reply, Send, Steps, ms, new_key, without_none
 
@@ -120,6 +122,14 @@ class Core:
         self.session: Session | None = None
         self.opening: Opening | None = None
         self.grants = Grants()
+        #: The leases of the program, also those that it asks for.
+        self.places = Places()
+        #: The lease of the command around this process, and whether the client is of its session.
+        self.command: Place | None = None
+        self.joined: str = ""
+        #: The places in line, which such a client has to give up at its end.
+        self.tickets: set[str] = set()
+        self.orphaned: str = ""
         self.jobs: deque[Job] = deque()
         self.at: Job | None = None  # the one that the keeper is at
         #: When the keeper looks at the leases next, if nothing wakes it.
@@ -165,6 +175,8 @@ class Core:
             self.usable()
             if self.session is not None:
                 return self.session
+            if self.joined:
+                return self._join()
             with self.mutex:
                 opening = self.opening = self.opening or Opening()
             me = object()
@@ -211,9 +223,21 @@ class Core:
         reply = yield from self._create(key)
         yield from self.caller.request("deleteSession", path={"id": reply.parse()["session"]["id"]})
 
+    def _join(self) -> Session:
+        """Returns the session of the command around this process. Once it has ended, there is no other one."""
+        with self.mutex:
+            if self.orphaned:
+                raise Orphaned(self.orphaned)
+            if self.session is None:
+                ttl = self.session_ttl or DEFAULT_TTL_MS / 1000
+                self.session = Session(self.joined, "", ttl, float("inf"), now() + self.interval())
+            return self.session
+
     def ended(self, session: Session, error: Refused) -> None:
         """Notes that the server has ended the session."""
         with self.mutex:
+            if self.joined:
+                self.orphaned = error.message
             if self.session is not session:
                 return
             self.session = None
@@ -262,6 +286,7 @@ class Core:
         conflict = "preempt" if ask.preempt else "wait" if ask.wait > 0 else "fail"
         undo: Callable[[], Steps[Any]] | None = None
         reached = False
+        ticket: Ticket | None = None
         try:
 
             def begin(session: Session) -> Steps[Reply]:
@@ -281,9 +306,10 @@ class Core:
             holders: Any = []
             while reply.status == 202:
                 answer = reply.parse()
-                ticket: Ticket = answer["ticket"]
+                ticket = cast(Ticket, answer["ticket"])
                 holders = answer["holders"]
                 undo = partial(self._leave, ticket["id"])
+                self.tickets.add(ticket["id"])
                 if ask.on_queued is not None:
                     ask.on_queued(ticket)
                 left = deadline - now()
@@ -296,7 +322,7 @@ class Core:
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
             lease = reply.parse()["lease"]["id"]
-            undo = None if ask.of_lease else partial(self._return, lease)
+            undo = None if ask.of_lease or self._is_borrowed(reply) else partial(self._return, lease)
             if lease not in self.leaving and now() - reply.sent > FRESH:
                 # The answer is that of a long wait: count the time from a request that is answered at once.
                 try:
@@ -317,6 +343,8 @@ class Core:
                 f"{error.message}, since the request was in line: what it has got is given back"
             ) from error
         finally:
+            if ticket is not None and not self.closed:
+                self.tickets.discard(ticket["id"])
             if undo is not None:
                 self.later(undo)
 
@@ -329,6 +357,9 @@ class Core:
 
     def _over(self, ask: Ask, holders: Any, answer: Any) -> WaitTimeout:
         names = ", ".join(sorted({h["agent"] for h in holders})) or "others"
+        session = self.session
+        if session is not None and holders and all(holder["session"] == session.name for holder in holders):
+            names += " (another thread or task of this client)"
         text = f"{answer.get('key') or ask.what} is held by {names}, and the wait of {ask.wait:g} s is over"
         advice = {
             "action": "wait",
@@ -366,8 +397,11 @@ class Core:
                 self.leaving[grant.id] = now()
             if lease["id"] in self.leaving:
                 return None
+            if self.session is not None and not self.session.name:
+                self.session.name = lease["holder"]["session"]
             if grant is None:
                 grant = Grant(lease, session, reply.sent)
+                grant.borrowed = self._is_borrowed(reply)
                 hold = Hold(grant)
                 self.grants.add(grant)
             else:
@@ -378,6 +412,19 @@ class Core:
         if late:
             self.wake()
         return hold
+
+    def again(self, grant: Grant) -> Hold:
+        """Makes another hold on a lease. The error is LeaseLost if it is not held any more."""
+        grant.expire(now())
+        with self.mutex:
+            if grant.loss is not None:
+                raise grant.error()
+            return Hold(grant)
+
+    def _is_borrowed(self, reply: Reply) -> bool:
+        """Whether a lease is that of another process of the session, such as the command around this one."""
+        answer = reply.parse()
+        return bool(self.joined and answer.get("reused") and not self.grants.owns(answer["lease"]["id"]))
 
     def adopt(self, lease: Any, session: str, sent: float, attempt: bool = False) -> Hold:
         """Takes note of a lease that came without a request of its own, such as that of a task."""
@@ -451,7 +498,8 @@ class Core:
             if len(grant.holds) > 0 or not grant.mark(code, message):
                 return False
             self.grants.remove(grant.id)
-            self.leaving[grant.id] = now()
+            if not grant.borrowed:
+                self.leaving[grant.id] = now()
         grant.tell()
         return True
 
@@ -473,7 +521,8 @@ class Core:
                 if grant.loss is not None:
                     raise grant.error()
                 return
-            yield from self._free(grant.id, outcome, note, key)
+            if not grant.borrowed:
+                yield from self._free(grant.id, outcome, note, key)
             done = True
         except (OutcomeUnknown, Unreachable):
             pass
@@ -546,7 +595,7 @@ class Core:
         answer = reply.parse()
         if reply.status == 202:
             yield from self._leave(answer["ticket"]["id"])
-        elif not ask.of_lease:
+        elif not ask.of_lease and not self._is_borrowed(reply):
             lease = answer["lease"]["id"]
             if self._is_kept(lease):  # by another handle of the same flow
                 return
@@ -637,7 +686,8 @@ class Core:
             dropped = [g for g in held if len(g.holds) == 0 and (self._forget(g) or g not in over)]
             for grant in [*over, *dropped]:
                 self.grants.remove(grant.id)
-                self.leaving[grant.id] = moment
+                if not grant.borrowed:
+                    self.leaving[grant.id] = moment
             for lease, _ in gone:
                 self.leaving[lease] = moment
             while self.leaving:
@@ -648,9 +698,10 @@ class Core:
         for grant in [*lost, *dropped]:
             grant.tell()
         for grant in over:
-            if not (grant.attempt and len(grant.holds)):
+            if not grant.borrowed and not (grant.attempt and len(grant.holds)):
                 self.later(partial(self.give_back, grant.id))
-        for lease, keys in [*gone, *((grant.id, grant.keys) for grant in dropped)]:
+        gone += [(grant.id, grant.keys) for grant in dropped if not grant.borrowed]
+        for lease, keys in gone:
             logger.warning("%s", FORGOTTEN.format(", ".join(keys)))
             self.later(partial(self.give_back, lease))
 
@@ -709,6 +760,15 @@ class Core:
         session = self.session
         if session is None:
             return
+        if self.joined:  # its command keeps it alive, and takes the losses of its heartbeats
+            session.doubt = True
+            yield from self._verify(session, "renewLease")
+            if session.doubt:
+                self._again(session)
+            else:
+                with self.mutex:
+                    session.next_beat = now() + self.interval()
+            return
         progress = self.progress if self.progress != self.sent_progress else None
         known, counted = self._known(session)
         body = without_none({"progress": progress, "known": known})
@@ -754,8 +814,11 @@ class Core:
             digest ^= int(lease[2:], 16)
         return {"count": len(ids), "digest": f"{digest:032x}"}, counted
 
-    def _verify(self, session: Session) -> Steps[None]:
-        """Asks for each lease. The server reports a loss once, and that answer may be one that has not arrived."""
+    def _verify(self, session: Session, operation: str = "getLease") -> Steps[None]:
+        """Asks for each lease, or renews it.
+
+        The server reports a loss once, and that answer may be one that has not arrived.
+        """
         with self.mutex:
             grants = [grant for grant in self.grants.values() if grant.session == session.id]
         for grant in grants:
@@ -763,9 +826,10 @@ class Core:
             if grant.loss is not None:
                 continue
             try:
-                reply = yield from self._try(self.caller.request("getLease", path={"id": grant.id}, retry_for=0))
+                body = None if operation == "getLease" else without_none({"progress": self.progress})
+                reply = yield from self._try(self.caller.request(operation, {"id": grant.id}, None, body, retry_for=0))
             except Refused as error:
-                if error.problem["status"] not in (404, 410):
+                if error.problem["status"] not in (404, 410) and error.code not in ENDED:
                     return
                 self.end(grant, error.code, error.message)
             except InterlockError:
@@ -835,6 +899,8 @@ class Core:
             self.closed = True
             session, self.session = self.session, None
             opening, self.opening = self.opening, None
+            own = [lease for lease, _ in self.grants.collected()]
+            own += [grant.id for grant in self.grants.all() if not grant.borrowed]
             held = self._mark_all("closed", "the client that held the lease on {} is closed")
         for grant in held:
             grant.tell()
@@ -844,17 +910,25 @@ class Core:
         yield from self._last_reports()
         if session is None:
             return
-        try:
-            steps = self.caller.request("deleteSession", path={"id": session.id}, retry_for=1.0)
-            yield from self._try(steps, lambda: GOODBYE)
-        except InterlockError as error:
-            logger.info("the session was not ended, its leases run out: %s", error)
+        ends = [("deleteSession", session.id)]
+        if self.joined:  # that session is its command's
+            ends = [*(("deleteTicket", ticket) for ticket in self.tickets), *(("releaseLease", lease) for lease in own)]
+        for operation, name in ends:
+            body: dict[str, Any] | None = {} if operation == "releaseLease" else None
+            try:
+                steps = self.caller.request(operation, {"id": name}, None, body, retry_for=1.0)
+                yield from self._try(steps, lambda: GOODBYE)
+            except Refused as error:
+                logger.debug("the end of the client: %s", error)  # it has ended
+            except InterlockError as error:
+                logger.info("no server has answered to the end of the client, its leases run out: %s", error)
+                return
 
     def _last_reports(self) -> Steps[None]:
         """Tries the reports that have got no answer once more, for a moment; also that which the keeper is at."""
         until = now() + GOODBYE
         for job in [self.at, *list(self.jobs)]:
-            if job is None or not job.report:
+            if job is None or not (job.report or self.joined):  # the end of its session settles the others
                 continue
             if now() >= until or not (yield from self._work(job, lambda: max(until - now(), 0.05))):
                 logger.warning("the client is closed before a server has taken its reports")

@@ -98,6 +98,17 @@ class OutcomeUnknown(InterlockError):
         super().__init__("outcome_unknown", message, "find out what holds before you repeat it")
 
 
+class Orphaned(InterlockError):
+    """The client is of the session of the command around this process, and that session has ended."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "session_ended",
+            f"the session of the command around this process has ended ({why})",
+            "write nothing more under it, and end this process, or make a client with join=False",
+        )
+
+
 class Closed(InterlockError):
     """The client is closed."""
 

@@ -35,6 +35,8 @@ class Grant:
         self.holds: weakref.WeakSet[Hold] = weakref.WeakSet()
         #: It is that of an attempt at a task, which ends with the attempt's report.
         self.attempt = False
+        #: It is that of another process of the session, which releases it.
+        self.borrowed: bool = False
         self.listeners: list[Callable[[], None]] = []
         self.ended: threading.Event = Flag()
         self.changed: bool = False
@@ -151,7 +153,7 @@ class Grants(Mapping[str, Grant]):
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[weakref.ref[Grant], tuple[str, ...]]] = {}
+        self._found: dict[str, tuple[weakref.ref[Grant], tuple[str, ...], bool]] = {}
 
     def __getitem__(self, lease: str) -> Grant:
         grant = self._found[lease][0]()
@@ -167,20 +169,26 @@ class Grants(Mapping[str, Grant]):
 
     def all(self) -> list[Grant]:
         """Returns them as they are now, whatever a handler of a signal does meanwhile."""
-        return [grant for ref, _ in list(self._found.values()) if (grant := ref()) is not None]
+        return [grant for ref, _, _ in list(self._found.values()) if (grant := ref()) is not None]
 
     def add(self, grant: Grant) -> None:
         """Takes note of one."""
-        self._found[grant.id] = weakref.ref(grant), grant.keys
+        self._found[grant.id] = weakref.ref(grant), grant.keys, grant.borrowed
+
+    def owns(self, lease: str) -> bool:
+        """Whether it is one that this client acquired, and has to release."""
+        found = self._found.get(lease)
+        return found is not None and not found[2]
 
     def remove(self, lease: str) -> None:
         """Forgets one, if it is there."""
         self._found.pop(lease, None)
 
     def collected(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Returns those that nothing refers to any more, with their keys, and forgets them."""
-        gone = [(lease, keys) for lease, (ref, keys) in list(self._found.items()) if ref() is None]
-        return [(lease, keys) for lease, keys in gone if self._found.pop(lease, None) is not None]
+        """Forgets those that nothing refers to any more, and returns those that are to be released, with their keys."""
+        gone = [lease for lease, (ref, _, _) in list(self._found.items()) if ref() is None]
+        found = [(lease, self._found.pop(lease, None)) for lease in gone]
+        return [(lease, one[1]) for lease, one in found if one is not None and not one[2]]
 
 
 def _after(sent: float, left: int | None) -> float:

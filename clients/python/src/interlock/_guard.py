@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextvars
 import functools
 import inspect
 import json
@@ -12,6 +11,7 @@ import string
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+from . import _scope
 from ._errors import Cancelled, Deadlock, Held, InterlockError, LeaseLost, Stale
 from ._handle import Handle
 
@@ -19,25 +19,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _CHECK = "check before you repeat it"
 
-_leases: contextvars.ContextVar[tuple[Handle, ...]] = contextvars.ContextVar("interlock_leases", default=())
-
 
 def enter(lease: Handle) -> None:
     """Makes a lease the current one."""
-    _leases.set((*_leases.get(), lease))
+    lease._place.block = True
+    _scope.enter(lease._place)
 
 
 def leave(lease: Handle) -> None:
     """Ends that."""
-    _leases.set(tuple(held for held in _leases.get() if held is not lease))
+    lease._place.block = False
+    _scope.leave(lease._place)
 
 
 def current_lease() -> Any:
     """Returns the innermost lease of the code that runs now. Without one it raises LookupError."""
-    held = _leases.get()
-    if not held:
-        raise LookupError("no lease is held here: call it in the body of a with block, or of a guarded function")
-    return held[-1]
+    for place in reversed(_scope.around()):
+        lease = None if place.handle is None else place.handle()
+        if place.block and lease is not None:
+            return lease
+    raise LookupError("no lease is held here: call it in the body of a with block, or of a guarded function")
 
 
 class NoKey(InterlockError):
@@ -168,7 +169,8 @@ def blocking_call(lease: Callable[[], Any], body: Callable[[], Any], tell: Calla
     try:
         with lease() as call.lease:
             try:
-                call.result = body()
+                with call.lease._place.blocking_turn():
+                    call.result = body()
                 call.returned = True
             except BaseException as error:
                 call.failure = error
@@ -186,7 +188,8 @@ async def awaited_call(
     try:
         async with lease() as call.lease:
             try:
-                call.result = await body()
+                async with call.lease._place.turn():
+                    call.result = await body()
                 call.returned = True
             except BaseException as error:
                 call.failure = error

@@ -10,6 +10,7 @@ from ._clock import now
 from ._core import Core
 from ._errors import LeaseLost
 from ._grant import Hold
+from ._scope import Place
 from ._types import Claim, Document, Note, Packet, Yield
 
 
@@ -22,11 +23,15 @@ def drop_holds(error: BaseException) -> None:
 class Handle:
     """A lease that is held, until it is released or lost."""
 
-    def __init__(self, core: Core, hold: Hold) -> None:
+    def __init__(self, core: Core, hold: Hold, place: Place | None = None) -> None:
         self._core = core
         self._grant = hold.grant
         self._ref = weakref.ref(hold)
         self._released = False
+        self._place: Place = place or Place()
+        if self._place.core is None:  # it came without a request for it
+            self._place.begin(core, "", self._grant.flow, self._grant.flow)
+        self._place.settle(self)
         self._verdict: LeaseLost | None = None  # how its release has found it
         #: The outcome and the note for the next holders, which the end of the with block sends.
         self.outcome: str | None = None
@@ -122,6 +127,8 @@ class Handle:
         if getattr(self, "_kept", None) is None or self._released or self._core.closed or self._grant.loss is not None:
             return
         self._kept = None
+        if self._grant.borrowed:
+            return  # its owner releases it
         self._core.wake()  # it gives the lease back
         text = f"unreleased {type(self).__name__} of {', '.join(self.keys)}"
         warnings.warn(text, ResourceWarning, 2, source=self)

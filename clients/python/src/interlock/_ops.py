@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -11,10 +13,12 @@ from ._call import decided, final
 from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
 from ._effect import EffectClaim, Outcome, report
-from ._errors import LeaseLost, Refused, Unreachable
+from ._errors import Held, LeaseLost, Refused, Unreachable
 from ._grant import Grant, Hold
 from ._handle import Handle
 from ._report import clip
+from ._scope import Place, flow_of, own
+from ._scope import strand as line_of
 from ._types import (
     Approval,
     Committed,
@@ -39,6 +43,17 @@ from ._wire import Reply, Steps, ms, new_key
 
 _DAY = 86400.0
 
+#: The actions of the effects whose blocks enclose the code that runs now.
+_actions: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar("interlock_actions", default=frozenset())
+
+
+@dataclass
+class Request:
+    """A request for a lease. Its place is in the context of its caller, which need not be the one that waits."""
+
+    place: Place
+    steps: Steps[Hold]
+
 
 class Operations:
     """What a client can do."""
@@ -46,15 +61,26 @@ class Operations:
     def __init__(
         self,
         core: Core,
-        flow: Callable[[], str],
+        strand: Callable[[], str],
         deliver: Callable[[Callable[[], None]], Callable[[], None]] = lambda listener: listener,
     ) -> None:
         self.core = core
-        self.flow = flow
+        self._strand = strand
         #: Makes of a function one that the keeper may call.
         self.deliver = deliver
-        #: The actions whose blocks run, and the flows that run them.
-        self.claims: dict[str, str] = {}
+        #: The actions whose blocks run.
+        self.claims: set[str] = set()
+
+    def strand(self) -> str:
+        """Returns the line of work that makes a request: the thread or task, or the run of an agent."""
+        return line_of(self._strand())
+
+    def flow(self) -> str:
+        """Returns the flow of a request that asks for no lease."""
+        return flow_of(self.core, self._base())
+
+    def _base(self) -> str:
+        return self.core.command.flow if self.core.command and self.core.joined else self.strand()
 
     # Leases.
 
@@ -82,16 +108,20 @@ class Operations:
         flow: str | None = None,
         on_lost: Callable[[], None] | None = None,
         on_queued: Callable[[Ticket], None] | None = None,
-    ) -> Steps[Hold]:
+    ) -> Request:
         """Acquires a lease on keys: all of them, or with any_of exactly one.
 
         It asks once, and then stands in line for at most wait seconds; with wait=0 a key that is taken is refused at
         once. The error is Held, or WaitTimeout after a wait. Durations are seconds.
+
+        A key that a lease around the call covers is granted at once, also in a child task, or in a thread that has a
+        copy of the context. flow makes the call another agent's: a sub-agent that shares nothing. Where it would wait
+        for a lease around it, the error is Held at once, and says so.
         """
+        claims = claims_of(keys, mode, permits, parties)
         body: dict[str, Any] = {
-            "flow": flow or self.flow(),
             "purpose": purpose,
-            "claims": claims_of(keys, mode, permits, parties) if keys else None,
+            "claims": claims or None,
             "any": any_of or None,
             "any_prefix": any_prefix,
             "group": group,
@@ -107,9 +137,56 @@ class Operations:
         }
         what = any_prefix or ", ".join(k if isinstance(k, str) else str(k["key"]) for k in keys)
         ask = Ask(body, min(wait, 365 * _DAY), preempt, on_queued, what)
+        return self._request(Place(claims, any_prefix), ask, flow, on_lost)
+
+    def again(self, grant: Grant) -> Request:
+        """Returns a request for another handle on a lease that this client has. Nothing is sent."""
+
+        def steps() -> Steps[Hold]:
+            return self.core.again(grant)
+            yield  # it is a generator
+
+        place = Place(grant.lease["claims"])
+        place.begin(self.core, self.strand(), grant.flow, grant.flow)
+        return Request(place, steps())
+
+    def _request(self, place: Place, ask: Ask, flow: str | None, on_lost: Callable[[], None] | None = None) -> Request:
+        def steps() -> Steps[Hold]:
+            place.begin(self.core, self.strand(), self._base(), flow)
+            ask.body["flow"] = place.flow
+            granted = False
+            try:
+                hold = yield from self._acquire(place, ask)
+                if on_lost is not None:
+                    self.listen(hold.grant, on_lost)
+                granted = True
+                return hold
+            finally:
+                if not granted:
+                    place.settle(None)
+
+        return Request(place, steps())
+
+    def _acquire(self, place: Place, ask: Ask) -> Steps[Hold]:
+        """Acquires a lease, unless it would wait for one that encloses the call."""
+        around = [] if ask.body.get("any") or ask.body.get("any_prefix") else place.foreign()
+        if around:
+            try:
+                return (yield from self.core.acquire(replace(ask, wait=0.0, preempt=False, on_queued=None)))
+            except Held as refusal:
+                error = own(refusal, around)
+                if error is not None:
+                    raise error from None
+                if ask.wait <= 0 and not ask.preempt:
+                    raise
         hold = yield from self.core.acquire(ask)
-        if on_lost is not None:
-            self.listen(hold.grant, on_lost)
+        command, grant = self.core.command, hold.grant
+        if grant.borrowed and command is not None and str(grant.fence) != command.fence:
+            # Another process of the command works under it: the two exclude each other.
+            self.core.drop(grant, hold, "released", "it is that of another process")
+            place.move(place.fresh())
+            ask.body["flow"] = place.flow
+            hold = yield from self.core.acquire(ask)
         return hold
 
     def listen(self, grant: Grant, listener: Callable[[], None]) -> None:
@@ -154,12 +231,10 @@ class Operations:
         self.core.parked(grant)
         return grant.id
 
-    def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Steps[Hold]:
+    def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Request:
         """Resumes a parked lease, and waits for the answer of a person, if it asks one."""
-        ask = Ask(
-            {"flow": flow or self.flow()}, wait, what="the parked lease", operation="resumeLease", path={"id": lease}
-        )
-        return (yield from self.core.acquire(ask))
+        ask = Ask({}, wait, what="the parked lease", operation="resumeLease", path={"id": lease})
+        return self._request(Place(), ask, flow)
 
     def start_run(
         self,
@@ -168,8 +243,14 @@ class Operations:
         purpose: str | None = None,
         wait: float = 2.0,
         max_hold: float | None = None,
-    ) -> Steps[Hold]:
+    ) -> Request:
         """Admits a run of a workflow, as a lease. Its release ends the run. Without room the error is Held."""
+        place = Place()
+        return Request(place, self._start_run(org, workflow, purpose, wait, max_hold))
+
+    def _start_run(
+        self, org: str, workflow: str | None, purpose: str | None, wait: float, max_hold: float | None
+    ) -> Steps[Hold]:
         body = {
             "org": org,
             "workflow": workflow,
@@ -295,7 +376,7 @@ class Operations:
             waiting = {**body, "wait_ms": ms(left) or None}
             return (yield from self.core.caller.request("claimEffect", body=waiting, key=key, wait=left))
 
-        waits = self.flow() not in [*self.claims.values()]  # else it may be for this flow itself: ask first
+        waits = self.claims.isdisjoint(_actions.get())  # else it may be for itself: ask first
         try:
             while True:
                 left = max(0.0, min(LONG_POLL, deadline - now())) if waits else 0.0
@@ -320,7 +401,7 @@ class Operations:
     def _is_mine(self, error: Refused) -> bool:
         """Reports whether the code that runs now is in the block of the claim: it would wait for itself."""
         effect = error.problem.get("effect")
-        return effect is not None and self.claims.get(effect["action"]) == self.flow()
+        return effect is not None and effect["action"] in self.claims & _actions.get()
 
     def _unclaim(self, body: Mapping[str, Any], key: str) -> Steps[None]:
         """Frees a claim whose answer has not arrived: its action was not begun."""
@@ -340,11 +421,13 @@ class Operations:
 
     def enter_effect(self, claim: EffectClaim) -> None:
         """Notes that the block of a claim begins."""
-        self.claims[claim.effect["action"]] = self.flow()
+        self.claims.add(claim.effect["action"])
+        _actions.set(_actions.get() | {claim.effect["action"]})
 
     def leave_effect(self, claim: EffectClaim, error: BaseException | None) -> Callable[[], Steps[None]]:
         """Notes the end of the block, and returns the steps that report it. They raise no error of the report."""
-        self.claims.pop(claim.effect["action"], None)
+        self.claims.discard(claim.effect["action"])
+        _actions.set(_actions.get() - {claim.effect["action"]})
         steps = claim._report(self.core.caller, error)
 
         def told() -> Steps[None]:

@@ -19,7 +19,10 @@ from ._errors import Cancelled, Closed, ForkedError, InterlockError, LeaseLost, 
 from ._grant import Hold
 from ._guard import enter, leave
 from ._handle import Handle, drop_holds
-from ._ops import Operations
+from ._join import enclose
+from ._ops import Operations, Request
+from ._scope import Place
+from ._scope import enter as enter_place
 from ._threads import CancelToken, Engine, thread_flow
 from ._types import Committed, ReadRequest, WriteRequest, Written
 from ._wire import Steps
@@ -69,24 +72,24 @@ def _blocking(steps: Callable[Concatenate[Operations, P], Steps[T]]) -> Callable
     return method
 
 
-def _acquiring(steps: Callable[Concatenate[Operations, P], Steps[Hold]]) -> Callable[Concatenate[Client, P], Lease]:
+def _acquiring(request: Callable[Concatenate[Operations, P], Request]) -> Callable[Concatenate[Client, P], Lease]:
     """Makes a method that returns a lease."""
 
-    @functools.wraps(steps)
+    @functools.wraps(request)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Lease:
-        return self._lease(steps(self._operations, *args, **kwargs))
+        return self._lease(request(self._operations, *args, **kwargs))
 
     return method
 
 
 def _leasing(
-    steps: Callable[Concatenate[Operations, P], Steps[Hold]],
+    request: Callable[Concatenate[Operations, P], Request],
 ) -> Callable[Concatenate[Client, P], LeaseContext]:
     """Makes a method that returns a context with a lease."""
 
-    @functools.wraps(steps)
+    @functools.wraps(request)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> LeaseContext:
-        return LeaseContext(self, lambda: steps(self._operations, *args, **kwargs))
+        return LeaseContext(self, lambda: request(self._operations, *args, **kwargs))
 
     return method
 
@@ -104,6 +107,12 @@ class Client:
     call that finds no server at the address raises Unreachable at once. proxy is the address of a proxy of HTTP, such
     as http://user:password@proxy:3128, or "" for none; None: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide,
     and servers of this machine are called directly.
+
+    In a process that `interlock run` or `interlock task work` has started, the client is part of the command's agent:
+    it joins its session, so that it gets the command's keys at once. A client for another server or namespace, one
+    that names another agent, and one with join=False has a session of its own. It never waits for the command: a key
+    that the command holds is refused at once. A client that has joined gives back its own leases at its end, and loses
+    them all when the command's session ends.
     """
 
     def __init__(
@@ -117,9 +126,11 @@ class Client:
         retry_for: float | None = None,
         ssl_context: ssl.SSLContext | None = None,
         proxy: str | None = None,
+        join: bool = True,
     ) -> None:
         caller = caller_of(url, credential, namespace, agent, retry_for, proxy)
         self._engine = Engine(caller, session_ttl, ssl_context)
+        enclose(self._engine.core, agent or None, join)
         self._operations = Operations(self._engine.core, thread_flow)
 
     acquire: Final = _acquiring(Operations.acquire)
@@ -142,9 +153,11 @@ class Client:
     approvals: Final = _blocking(Operations.approvals)
     answer: Final = _blocking(Operations.answer)
 
-    def _lease(self, steps: Steps[Hold]) -> Lease:
+    def _lease(self, asked: Request) -> Lease:
         try:
-            return Lease(self, self._engine.run(steps))
+            lease = Lease(self, self._engine.run(asked.steps), asked.place)
+            enter_place(asked.place)
+            return lease
         except BaseException as error:
             drop_holds(error)
             raise
@@ -266,8 +279,8 @@ class Client:
 class Lease(Handle):
     """A lease that a client keeps alive, until it is released or lost."""
 
-    def __init__(self, client: Client, hold: Hold) -> None:
-        super().__init__(client._engine.core, hold)
+    def __init__(self, client: Client, hold: Hold, place: Place | None = None) -> None:
+        super().__init__(client._engine.core, hold, place)
         self._client = client
 
     @property
@@ -352,16 +365,16 @@ class LeaseContext:
     still have a name for it.
     """
 
-    def __init__(self, client: Client, steps: Callable[[], Steps[Hold]]) -> None:
+    def __init__(self, client: Client, request: Callable[[], Request]) -> None:
         self._client = client
-        self._steps = steps
+        self._request = request
         self._lease: Lease | None = None
         self._hold: Hold | None = None
 
     def __enter__(self) -> Lease:
         if self._lease is not None:
             raise RuntimeError("the lease of this block is held already: call client.lease again")
-        lease = self._client._lease(self._steps())
+        lease = self._client._lease(self._request())
         try:
             self._lease = lease
             self._hold, lease._kept = lease._kept, None

@@ -31,6 +31,8 @@ class LocalServer:
         self.binary = found
         self.folder: tempfile.TemporaryDirectory[str] = tempfile.TemporaryDirectory(prefix="interlock-")
         self.url: str = ""
+        #: The address for the environment variable INTERLOCK_GRPC, of commands such as `interlock run`.
+        self.grpc: str = ""
         self._address = "127.0.0.1:0"
         self._process: subprocess.Popen[str] | None = None
 
@@ -50,6 +52,7 @@ class LocalServer:
                 raise RuntimeError(f"the server has not started: {line}{text.read()}")
         self._address = line.split()[1].removeprefix("http=")
         self.url = "http://" + self._address
+        self.grpc = line.split("grpc=")[1].split()[0]
         return self
 
     def signal(self, number: int) -> None:
