@@ -64,6 +64,61 @@ class Tool:
             self.inside -= 1
 
 
+class Bank:
+    """An account of 100, for an agent that reads it with one tool, thinks, and writes it with another."""
+
+    def __init__(self) -> None:
+        self.balance = 100
+
+    async def get_balance(self, client: AsyncClient) -> str:
+        found = self.balance
+        await client.status()
+        return str(found)
+
+    async def set_balance(self, client: AsyncClient, balance: int) -> str:
+        await client.status()
+        self.balance = balance
+        return f"it is {balance}"
+
+
+#: The tools of such an agent.
+BANK_KEYS = {"get_balance": "account:{account_id}", "set_balance": "account:{account_id}"}
+
+
+def next_call(results: list[str], change: int) -> tuple[str, dict[str, Any]] | None:
+    """Returns what the model calls after the results of its tools: it adds to the balance."""
+    if not results:
+        return "get_balance", {"account_id": "7"}
+    if len(results) == 1:
+        return "set_balance", {"account_id": "7", "balance": int(results[0]) + change}
+    return None
+
+
+#: Runs such an agent, which adds to the balance.
+Turn = Callable[[Bank, AsyncClient, int], Awaitable[None]]
+
+
+@pytest.fixture
+def sums(interlock_server: LocalServer, other: Client) -> Callable[[Turn], None]:
+    """Has two agents change one account at once, 20 times. Nothing is lost, and nothing stays taken."""
+
+    async def run(turn: Turn) -> None:
+        url = interlock_server.url
+        async with AsyncClient(url, agent="one") as one, AsyncClient(url, agent="two") as two:
+            for _ in range(20):
+                bank = Bank()
+                await asyncio.gather(turn(bank, one, 50), turn(bank, two, -20))
+                assert bank.balance == 130
+            (await asyncio.to_thread(other.acquire, KEY, wait=30)).release()
+            # The agent is part of what holds the key around it.
+            async with one.lease(KEY):
+                bank = Bank()
+                await asyncio.wait_for(turn(bank, one, 50), 60)
+                assert bank.balance == 150
+
+    return lambda turn: asyncio.run(run(turn))
+
+
 #: Runs an agent whose model calls the tool once, and returns what the model got as its result.
 Agent = Callable[[Tool, AsyncClient, float], Awaitable[str]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from conftest import LOST, Tool, lose
+from conftest import BANK_KEYS, LOST, Bank, Tool, lose, next_call
 from google.adk.agents import LlmAgent
 from google.adk.apps.app import App
 from google.adk.models.base_llm import BaseLlm
@@ -94,3 +94,39 @@ def test_results_that_are_no_text(interlock_server: LocalServer) -> None:
                 assert bool(found.parts) == ("notice" in response)
 
     asyncio.run(run())
+
+
+class Teller(BaseLlm):
+    """A fake model that reads the balance and writes another one."""
+
+    model: str = "fake"
+    change: int = 0
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        answers = [p.function_response for c in llm_request.contents for p in c.parts if p.function_response]
+        call = next_call([str(answer.response["result"]) for answer in answers], self.change)
+        part = types.Part(text="done")
+        if call is not None:
+            part = types.Part(function_call=types.FunctionCall(name=call[0], args=call[1]))
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def test_sums(sums: Any) -> None:
+    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+        async def get_balance(account_id: str) -> str:
+            """Reads."""
+            return await bank.get_balance(client)
+
+        async def set_balance(account_id: str, balance: int) -> str:
+            """Writes."""
+            return await bank.set_balance(client, balance)
+
+        leases, model = Leases(BANK_KEYS, client=client, wait=60), Teller(change=change)
+        actor = LlmAgent(name="teller", model=model, tools=[get_balance, set_balance])
+        runner = InMemoryRunner(app=App(name="bank", root_agent=actor, plugins=[leases]))
+        session = await runner.session_service.create_session(app_name="bank", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text="change it")])
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+            pass
+
+    sums(turn)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
 from agent_framework import tool as as_tool
-from conftest import Tool
+from conftest import BANK_KEYS, Bank, Tool, next_call
 
 from interlock import AsyncClient
 from interlock.ext.agent_framework import Leases
@@ -48,3 +48,38 @@ def test_cases(cases: Any) -> None:
 
 def test_reports(reports: Any) -> None:
     reports(agent, [Content.from_data(b"x", "image/png")])
+
+
+class Teller(FunctionInvocationLayer, BaseChatClient):
+    """A fake model that reads the balance and writes another one."""
+
+    def __init__(self, change: int) -> None:
+        super().__init__()
+        self.change = change
+
+    async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
+        results = [str(c.result) for m in messages for c in m.contents if c.type == "function_result"]
+        call = next_call(results, self.change)
+        part: Any = "done"
+        if call is not None:
+            part = Content.from_function_call(f"c{len(results)}", call[0], arguments=call[1])
+        return ChatResponse(messages=[Message(role="assistant", contents=[part])])
+
+
+def test_sums(sums: Any) -> None:
+    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+        @as_tool(approval_mode="never_require")
+        async def get_balance(account_id: str) -> str:
+            """Reads."""
+            return await bank.get_balance(client)
+
+        @as_tool(approval_mode="never_require")
+        async def set_balance(account_id: str, balance: int) -> str:
+            """Writes."""
+            return await bank.set_balance(client, balance)
+
+        leases = Leases(BANK_KEYS, client=client, wait=60)
+        tools: Any = [get_balance, set_balance]
+        await Agent(client=Teller(change), tools=tools, middleware=[leases]).run("change it")
+
+    sums(turn)

@@ -9,14 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import CHECK, KEY, LOST, Tool, lose, thrower, within
+from conftest import BANK_KEYS, CHECK, KEY, LOST, Bank, Tool, lose, next_call, thrower, within
 from langchain.agents import create_agent
+from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from interlock import AsyncClient, Client, OutcomeUnknown, current_lease, guarded
@@ -215,3 +217,96 @@ def of_guarded(body: Callable[[], Any], client: Client) -> str:
         return str(body())
 
     return str(node(refund).invoke(question())["messages"][-1].content)
+
+
+class Teller(BaseChatModel):
+    """A fake model that reads the balance and writes another one."""
+
+    change: int
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> ChatResult:
+        results = [str(message.content) for message in messages if isinstance(message, ToolMessage)]
+        call = next_call(results, self.change)
+        answer = AIMessage("done")
+        if call is not None:
+            answer = AIMessage("", tool_calls=[{"name": call[0], "args": call[1], "id": f"c{len(results)}"}])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def test_sums(sums: Any) -> None:
+    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+        @as_tool
+        async def get_balance(account_id: str) -> str:
+            """Reads."""
+            return await bank.get_balance(client)
+
+        @as_tool
+        async def set_balance(account_id: str, balance: int) -> str:
+            """Writes."""
+            return await bank.set_balance(client, balance)
+
+        leases = Leases(BANK_KEYS, client=client, wait=60)
+        actor: Any = create_agent(Teller(change=change), [get_balance, set_balance], middleware=[leases])
+        question = {"messages": [("user", "change it")]}
+        if change > 0:
+            await actor.ainvoke(question)
+        else:
+            async for _ in actor.astream(question):
+                pass
+
+    sums(turn)
+
+
+def test_sums_of_blocking_agents(interlock_server: LocalServer) -> None:
+    """Each with a client for threads. A graph of its own has the nodes of one of them."""
+    bank = Bank()
+
+    def turn(client: Client, change: int) -> None:
+        @as_tool
+        def get_balance(account_id: str) -> str:
+            """Reads."""
+            found = bank.balance
+            client.status()
+            return str(found)
+
+        @as_tool
+        def set_balance(account_id: str, balance: int) -> str:
+            """Writes."""
+            client.status()
+            bank.balance = balance
+            return "done"
+
+        leases, tools, model = (
+            Leases(BANK_KEYS, client=client, wait=60),
+            [get_balance, set_balance],
+            Teller(change=change),
+        )
+        actor: Any = create_agent(model, tools, middleware=[leases])
+        if change > 0:
+            graph: Any = StateGraph(MessagesState).add_node(
+                "model", lambda s: {"messages": model.invoke(s["messages"])}
+            )
+            graph.add_node("tools", ToolNode(tools, wrap_tool_call=leases.wrap_tool_call)).add_edge(START, "model")
+            graph.add_conditional_edges("model", tools_condition).add_edge("tools", "model")
+            actor = graph.compile()
+        actor.invoke({"messages": [("user", "change it")]})
+
+    url = interlock_server.url
+    with Client(url, agent="one") as one, Client(url, agent="two") as two, ThreadPoolExecutor() as pool:
+        for _ in range(20):
+            bank.balance = 100
+            for done in [pool.submit(turn, one, 50), pool.submit(turn, two, -20)]:
+                done.result()
+            assert bank.balance == 130
+        with one.lease(KEY):
+            bank.balance = 100
+            turn(one, -20)
+            turn(one, 50)
+            assert bank.balance == 130

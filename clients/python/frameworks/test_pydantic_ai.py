@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import Tool
+from conftest import BANK_KEYS, Bank, Tool, next_call
 from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
@@ -40,3 +40,30 @@ def test_cases(cases: Any) -> None:
 
 def test_reports(reports: Any) -> None:
     reports(agent, BinaryContent(b"x", media_type="image/png"))
+
+
+def test_sums(sums: Any) -> None:
+    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+        def model(messages: list[Any], info: Any) -> ModelResponse:
+            parts = [part for message in messages for part in message.parts]
+            call = next_call([str(part.content) for part in parts if isinstance(part, ToolReturnPart)], change)
+            return ModelResponse(parts=[TextPart("done") if call is None else ToolCallPart(*call)])
+
+        actor: Any = Agent(FunctionModel(model), capabilities=[Leases(BANK_KEYS, client=client, wait=60)])
+
+        @actor.tool_plain
+        async def get_balance(account_id: str) -> str:
+            return await bank.get_balance(client)
+
+        @actor.tool_plain
+        async def set_balance(account_id: str, balance: int) -> str:
+            return await bank.set_balance(client, balance)
+
+        if change > 0:
+            await actor.run("change it")
+        else:
+            async with actor.iter("change it") as run:
+                async for _ in run:
+                    pass
+
+    sums(turn)

@@ -1,7 +1,7 @@
 """Leases for the tools of Google's ADK: App(..., plugins=[Leases({"refund": "account:{account_id}"})]).
 
-Put the plugin first: another one whose callback returns a result keeps the callbacks after it from being called. What
-is left then is released at the end of the run.
+A lease is held to the end of the run, that of runner.run_async. Put the plugin first: another one whose callback
+returns a result keeps the callbacks after it from being called. What is left then is released at the end of the run.
 
 session_lease is for a session that several processes may run. The module also has the four classic primitives of
 interlock.primitives, which need no ADK.
@@ -11,6 +11,7 @@ interlock.primitives, which need no ADK.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -22,33 +23,75 @@ from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
 from .._errors import InterlockError
 from .._guard import Call, ToolReport, client_for, enter, is_parked, leave
 from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
-from . import ToolKeys
+from . import Hold, Run, ToolKeys, soon
 
 
 class Leases(BasePlugin):
-    """Runs each of the tools under a lease. A key that is taken becomes the result of the tool, for the model."""
+    """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
-    def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
+    A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    """
+
+    def __init__(
+        self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+    ) -> None:
         super().__init__(name="interlock")
-        self._tools = ToolKeys(keys, client, **options)
-        self._calls: dict[tuple[str, str], tuple[Call, AsyncLease]] = {}
+        self._tools = ToolKeys(keys, client, hold, **options)
+        self._calls: dict[tuple[str, str], _Open] = {}
+        self._runs: dict[str, Run] = {}
+
+    async def before_run_callback(self, *, invocation_context: Any) -> None:
+        id = invocation_context.invocation_id
+        run = self._runs[id] = Run(id)
+        task = asyncio.current_task()
+        if task is not None:  # of a run that is cancelled ADK tells nothing
+            task.add_done_callback(lambda _: self._forget(run))
+
+    def _forget(self, run: Run) -> None:
+        if self._runs.get(run.id) is run:
+            soon(self._finish(run.id, None))
 
     async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
-        call = Call()
+        call, name = Call(), (tool_context.invocation_id, tool_context.function_call_id)
+        if tool.name not in self._tools.keys:
+            return None
+        run = self._runs.setdefault(name[0], Run(name[0]))
         try:
-            lease = await self._tools.acquire(tool.name, tool_args)
+            lease = await self._tools.acquire(tool.name, tool_args, run)
         except InterlockError as error:
             return call.settle(error, _result)
         if lease is not None:
+            open_call = _Open(call, lease)
+            await self._turn(name[0], open_call)
             call.lease = lease
-            self._calls[tool_context.invocation_id, tool_context.function_call_id] = call, lease
+            self._calls[name] = open_call
             enter(lease)
         return None
+
+    async def _turn(self, run: str, mine: _Open) -> None:
+        """Waits for the calls of the run that work under the same lease, one after another."""
+        while True:
+            others = [
+                (name, other)
+                for name, other in self._calls.items()
+                if name[0] == run and other.lease._grant is mine.lease._grant
+            ]
+            if not others:
+                return
+            name, other = others[0]
+            if other.task is mine.task or other.task is None or other.task.done():
+                await self._end(name, None)  # another plugin has kept its end from us
+                continue
+            ended = asyncio.ensure_future(other.ended.wait())
+            try:
+                await asyncio.wait({ended, other.task}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                ended.cancel()
 
     async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> Any:
         name = tool_context.invocation_id, tool_context.function_call_id
         if name in self._calls:
-            call, _ = self._calls[name]
+            call = self._calls[name].call
             call.result, call.returned = result, True
         return await self._end(name, None)
 
@@ -56,16 +99,18 @@ class Leases(BasePlugin):
         return await self._end((tool_context.invocation_id, tool_context.function_call_id), error)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
-        await self._finish(invocation_context, None)
+        await self._finish(invocation_context.invocation_id, None)
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Any) -> None:
-        await self._finish(invocation_context, error)
+        await self._finish(invocation_context.invocation_id, error)
 
     async def _end(self, name: tuple[str, str], error: BaseException | None) -> dict[str, Any] | None:
         """Releases the lease of a call. It returns what the model reads in place of the tool's result, if anything."""
         if name not in self._calls:
             return None
-        call, lease = self._calls.pop(name)
+        done = self._calls.pop(name)
+        call, lease = done.call, done.lease
+        done.ended.set()
         leave(lease)
         lease._failed(error)
         call.failure = error
@@ -80,9 +125,21 @@ class Leases(BasePlugin):
         report = call.report(ended)
         return None if report is None else _result(report)
 
-    async def _finish(self, context: Any, error: BaseException | None) -> None:
-        for name in [name for name in self._calls if name[0] == context.invocation_id]:
+    async def _finish(self, id: str, error: BaseException | None) -> None:
+        run = self._runs.pop(id, None)
+        for name in [name for name in self._calls if name[0] == id]:
             await self._end(name, error)
+        if run is not None:
+            await run.end(error)
+
+
+class _Open:
+    """A call that has begun."""
+
+    def __init__(self, call: Call, lease: AsyncLease) -> None:
+        self.call, self.lease = call, lease
+        self.task = asyncio.current_task()
+        self.ended = asyncio.Event()
 
 
 def _result(report: ToolReport) -> dict[str, Any]:

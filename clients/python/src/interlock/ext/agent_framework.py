@@ -4,21 +4,46 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from agent_framework import Content, FunctionMiddleware
+from agent_framework import AgentMiddleware, Content, FunctionMiddleware
 
 from .._async import AsyncClient
 from .._guard import ToolReport
-from . import ToolKeys
+from . import Hold, Run, ToolKeys, current_run, run_scope
 
 
-class Leases(FunctionMiddleware):
-    """Runs each of the tools under a lease. A key that is taken becomes the result of the tool, for the model."""
+class _Runs(AgentMiddleware):
+    """Tells the beginning and the end of each run."""
 
-    def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
-        self._tools = ToolKeys(keys, client, **options)
+    async def process(self, context: Any, call_next: Any) -> None:
+        if not context.stream:
+            async with run_scope():
+                await call_next()
+            return
+        run = Run()
+        before = current_run.get()
+        current_run.set(run)  # the stream is read in this context
+
+        async def end() -> None:
+            current_run.set(before)
+            await run.end()
+
+        try:
+            await call_next()
+        except BaseException:
+            await end()
+            raise
+        context.result.with_cleanup_hook(end)
+
+
+class _Tools(FunctionMiddleware):
+    """Runs each of the tools under its lease."""
+
+    def __init__(self, tools: ToolKeys) -> None:
+        self._tools = tools
 
     async def process(self, context: Any, call_next: Any) -> None:
         given = context.arguments
@@ -29,6 +54,25 @@ class Leases(FunctionMiddleware):
             return context.result
 
         context.result = await self._tools.run(context.function.name, arguments, body, _result)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the framework calls bundles experimental
+    from agent_framework import MiddlewareBundle
+
+    class Leases(MiddlewareBundle):
+        """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
+
+        A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+        """
+
+        def __init__(
+            self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+        ) -> None:
+            tools = _Tools(ToolKeys(keys, client, hold, **options))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                super().__init__([_Runs(), tools] if hold == "run" else [tools])
 
 
 def _result(report: ToolReport) -> Any:

@@ -1,34 +1,48 @@
 """Leases for the tools of LangChain: create_agent(model, tools, middleware=[Leases({"refund": "account:{id}"})]).
 
-ainvoke and astream need an AsyncClient, invoke and stream a Client.
+ainvoke and astream need an AsyncClient, invoke and stream a Client. A lease is held to the end of the invocation of the
+graph that has the tools. An invocation that stops to ask a person has ended, and its leases with it.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import dataclasses
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import ToolMessage
+from langchain_core.tracers.context import register_configure_hook
 from langgraph.types import Command
 
 from .._async import AsyncClient
 from .._errors import InterlockError
 from .._guard import ToolReport
-from .._sync import Client
-from . import ToolKeys
+from .._sync import Client, Lease
+from . import Hold, Run, ToolKeys, soon
 
 
 class Leases(AgentMiddleware):
-    """Runs each of the tools under a lease. A key that is taken becomes the result of the tool, for the model."""
+    """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
-    def __init__(self, keys: Mapping[str, str], client: AsyncClient | Client | None = None, **options: Any) -> None:
+    A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    """
+
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        client: AsyncClient | Client | None = None,
+        hold: Hold = "run",
+        **options: Any,
+    ) -> None:
         super().__init__()
-        self._tools = ToolKeys(keys, client, **options)
+        self._tools = ToolKeys(keys, client, hold, **options)
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         call, raised = request.tool_call, _Raised()
@@ -36,7 +50,8 @@ class Leases(AgentMiddleware):
         def body() -> Any:
             return raised.out_of(handler(raised.watch(request)))
 
-        return self._tools.run_blocking(call["name"], call["args"], body, lambda report: _result(report, call))
+        run = _runs.of(request)
+        return self._tools.run_blocking(call["name"], call["args"], body, lambda report: _result(report, call), run)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         call, raised = request.tool_call, _Raised()
@@ -44,7 +59,60 @@ class Leases(AgentMiddleware):
         async def body() -> Any:
             return raised.out_of(await handler(raised.watch(request)))
 
-        return await self._tools.run(call["name"], call["args"], body, lambda report: _result(report, call))
+        run = _runs.of(request)
+        return await self._tools.run(call["name"], call["args"], body, lambda report: _result(report, call), run)
+
+
+class _Runs(BaseCallbackHandler):
+    """The invocations of graphs that go on, and their leases. LangChain tells it of each."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parents: dict[Any, tuple[Any, bool]] = {}
+        self._runs: dict[Any, Run] = {}
+
+    def of(self, request: Any) -> Run | None:
+        """Returns the invocation of the graph whose node calls a tool."""
+        callbacks = ((getattr(request.runtime, "config", None) or {}).get("callbacks")) if request.runtime else None
+        found = getattr(callbacks, "parent_run_id", None)
+        with self._lock:
+            while found in self._parents:
+                parent, is_node = self._parents[found]
+                if is_node or parent not in self._parents:
+                    found = parent if parent in self._parents else found
+                    return self._runs.setdefault(found, Run(str(found)))
+                found = parent
+        return None
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, run_id: Any, parent_run_id: Any = None, tags: Any = None, **more: Any
+    ) -> None:
+        is_node = any(str(tag).startswith("graph:step:") for tag in tags or ())
+        with self._lock:
+            self._parents[run_id] = parent_run_id, is_node
+
+    def on_chain_end(self, outputs: Any, *, run_id: Any, **more: Any) -> None:
+        self._end(run_id, None)
+
+    def on_chain_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
+        self._end(run_id, error)
+
+    def _end(self, run_id: Any, error: BaseException | None) -> None:
+        with self._lock:
+            self._parents.pop(run_id, None)
+            run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        if all(isinstance(lease, Lease) for lease in run.leases.values()):
+            run.end_blocking(error)
+        else:
+            soon(run.end(error))
+
+
+_runs = _Runs()
+register_configure_hook(contextvars.ContextVar("interlock_runs", default=_runs), inheritable=True)
 
 
 class _Raised:

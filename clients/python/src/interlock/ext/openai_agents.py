@@ -1,4 +1,8 @@
-"""Leases for the tools of the OpenAI Agents SDK: tools=[leased(refund, "account:{account_id}")]."""
+"""Leases for the tools of the OpenAI Agents SDK: tools=[leased(refund, "account:{account_id}")].
+
+A lease is held to the end of the run, that of Runner.run, run_sync or run_streamed. The first leased tool puts a runner
+in the place of the SDK's own, which tells the end of each run.
+"""
 
 # pyright: reportMissingImports=false
 
@@ -10,16 +14,24 @@ import json
 from typing import Any
 
 from agents import FunctionTool, ToolOutputText
+from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
 from .._async import AsyncClient
 from .._errors import InterlockError
 from .._guard import ToolReport
-from . import ToolKeys
+from . import Hold, Run, ToolKeys, current_run, run_scope, soon
 
 
-def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **options: Any) -> FunctionTool:
-    """Returns the tool as one that runs under a lease. A key that is taken is its result, for the model."""
-    tools = ToolKeys({tool.name: key}, client, **options)
+def leased(
+    tool: FunctionTool, key: str, client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+) -> FunctionTool:
+    """Returns the tool as one that runs under a lease, which is held to the end of the run.
+
+    A key that is taken is its result, for the model. hold="call" holds the lease for one call alone.
+    """
+    tools = ToolKeys({tool.name: key}, client, hold, **options)
+    if hold == "run":
+        _watch_runs()
 
     async def invoke(context: Any, text: str) -> Any:
         try:
@@ -30,6 +42,31 @@ def leased(tool: FunctionTool, key: str, client: AsyncClient | None = None, **op
         return await tools.run(tool.name, arguments, lambda: call.run(context, text), call.result)
 
     return dataclasses.replace(tool, on_invoke_tool=invoke)
+
+
+class _Runner(AgentRunner):
+    """The SDK's runner, which tells the end of each run."""
+
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        async with run_scope():
+            return await super().run(starting_agent, input, **options)
+
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        run = Run()
+        before = current_run.set(run)
+        try:
+            result = super().run_streamed(starting_agent, input, **options)
+        finally:
+            current_run.reset(before)
+        task: Any = result.run_loop_task
+        if task is not None:
+            task.add_done_callback(lambda _: soon(run.end()))
+        return result
+
+
+def _watch_runs() -> None:
+    if type(get_default_agent_runner()) is AgentRunner:
+        set_default_agent_runner(_Runner())
 
 
 class _Call:

@@ -1,4 +1,7 @@
-"""Leases for the tools of Pydantic AI: Agent(model, capabilities=[Leases({"refund": "account:{account_id}"})])."""
+"""Leases for the tools of Pydantic AI: Agent(model, capabilities=[Leases({"refund": "account:{account_id}"})]).
+
+A lease is held to the end of the run, from agent.run and its like to their result.
+"""
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
 
@@ -13,14 +16,26 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from .._async import AsyncClient
 from .._guard import ToolReport
-from . import ToolKeys
+from . import Hold, ToolKeys, current_run, run_scope
 
 
 class Leases(AbstractCapability[Any]):
-    """Runs each of the tools under a lease. A key that is taken becomes the result of the tool, for the model."""
+    """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
-    def __init__(self, keys: Mapping[str, str], client: AsyncClient | None = None, **options: Any) -> None:
-        self._tools = ToolKeys(keys, client, **options)
+    A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    """
+
+    def __init__(
+        self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+    ) -> None:
+        self._tools = ToolKeys(keys, client, hold, **options)
+
+    async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+        around = current_run.get()
+        if around is not None and around.id == ctx.run_id:  # of another one of these in the same run
+            return await handler()
+        async with run_scope(ctx.run_id):
+            return await handler()
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
         return await self._tools.run(tool_def.name, args, lambda: handler(args), _result)
