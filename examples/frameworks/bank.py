@@ -1,16 +1,39 @@
-"""A bank in which a charge has two steps: it reads the balance, and some time later writes what is left of it.
+"""A bank whose tools are used in two ways: an agent reads a balance, thinks, and writes another one; or it has one tool
+that does all of that, and takes some time.
 
-Two charges at once would lose one of them. A lease on the account keeps them apart.
+Two agents at once would lose one of the charges. A lease on the account keeps them apart: for the first way it is held
+to the end of the agent's run, for the second it is that of the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from interlock import current_lease
 
 balances = {"7": 100}
+
+
+async def get_balance(account_id: str) -> str:
+    """Reads the balance of an account."""
+    return str(balances[account_id])
+
+
+async def set_balance(account_id: str, balance: int) -> str:
+    """Writes the balance of an account."""
+    await asyncio.sleep(0.05)
+    return write(account_id, balance)
+
+
+def decide(results: list[str]) -> tuple[str, dict[str, Any]] | str:
+    """Returns what the fake models do after the results of their tools: a call of a tool, or an answer."""
+    if not results:
+        return "get_balance", {"account_id": "7"}
+    if len(results) == 1:
+        return "set_balance", {"account_id": "7", "balance": int(results[0]) - 35}
+    return results[-1]
 
 
 async def charge(account_id: str, amount: int) -> str:

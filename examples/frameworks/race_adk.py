@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from bank import balances, charge
+from bank import balances, decide, get_balance, set_balance
 from google.adk.agents import LlmAgent
 from google.adk.apps.app import App
 from google.adk.models.base_llm import BaseLlm
@@ -19,8 +19,10 @@ from interlock.ext.adk import Leases, session_lease
 
 
 def teller(client: AsyncClient, model: BaseLlm) -> App:
-    leases = Leases({"charge": "account:{account_id}"}, client=client, wait=20)
-    return App(name="bank", root_agent=LlmAgent(name="teller", model=model, tools=[charge]), plugins=[leases])
+    account = "account:{account_id}"
+    leases = Leases({"get_balance": account, "set_balance": account}, client=client, wait=20)
+    agent = LlmAgent(name="teller", model=model, tools=[get_balance, set_balance])
+    return App(name="bank", root_agent=agent, plugins=[leases])
 
 
 async def ask(runner: InMemoryRunner, client: AsyncClient, user: str, message: types.Content) -> None:
@@ -31,16 +33,17 @@ async def ask(runner: InMemoryRunner, client: AsyncClient, user: str, message: t
 
 
 class FakeModel(BaseLlm):
-    """Calls the tool, and repeats its result."""
+    """Calls the tools, and repeats the last result."""
 
     model: str = "fake"
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
-        last = llm_request.contents[-1].parts[0]
-        if last.function_response:
-            part = types.Part(text=last.function_response.response["result"])
+        parts = [part for content in llm_request.contents for part in content.parts]
+        next_step = decide([part.function_response.response["result"] for part in parts if part.function_response])
+        if isinstance(next_step, str):
+            part = types.Part(text=next_step)
         else:
-            part = types.Part.from_function_call(name="charge", args={"account_id": "7", "amount": 35})
+            part = types.Part.from_function_call(name=next_step[0], args=next_step[1])
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 

@@ -15,26 +15,29 @@ from agent_framework import (
     SupportsChatGetResponse,
     tool,
 )
-from bank import balances, charge
+from bank import balances, decide, get_balance, set_balance
 
 from interlock import AsyncClient
 from interlock.ext.agent_framework import Leases
 
 
 def teller(client: AsyncClient, model: SupportsChatGetResponse) -> Agent:
-    leases = Leases({"charge": "account:{account_id}"}, client=client, wait=20)
-    return Agent(client=model, tools=[tool(charge, approval_mode="never_require")], middleware=[leases])
+    account = "account:{account_id}"
+    leases = Leases({"get_balance": account, "set_balance": account}, client=client, wait=20)
+    tools = [tool(one, approval_mode="never_require") for one in (get_balance, set_balance)]
+    return Agent(client=model, tools=tools, middleware=[leases])
 
 
 class FakeModel(FunctionInvocationLayer, BaseChatClient):
-    """Calls the tool, and repeats its result."""
+    """Calls the tools, and repeats the last result."""
 
     async def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> ChatResponse:
-        last = messages[-1].contents[-1]
-        if last.type == "function_result":
-            content = Content.from_text(str(last.result))
+        results = [str(one.result) for message in messages for one in message.contents if one.type == "function_result"]
+        next_step = decide(results)
+        if isinstance(next_step, str):
+            content = Content.from_text(next_step)
         else:
-            content = Content.from_function_call("1", "charge", arguments={"account_id": "7", "amount": 35})
+            content = Content.from_function_call(str(len(results)), next_step[0], arguments=next_step[1])
         return ChatResponse(messages=[Message(role="assistant", contents=[content])])
 
 

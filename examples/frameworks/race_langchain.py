@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bank import balances, charge
+from bank import balances, decide, get_balance, set_balance
 from langchain.agents import create_agent
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -17,12 +17,13 @@ from interlock.ext.langchain import Leases
 
 
 def teller(client: AsyncClient, model: BaseChatModel) -> Any:
-    leases = Leases({"charge": "account:{account_id}"}, client=client, wait=20)
-    return create_agent(model, [tool(charge)], middleware=[leases])
+    account = "account:{account_id}"
+    leases = Leases({"get_balance": account, "set_balance": account}, client=client, wait=20)
+    return create_agent(model, [tool(get_balance), tool(set_balance)], middleware=[leases])
 
 
 class FakeModel(BaseChatModel):
-    """Calls the tool, and repeats its result."""
+    """Calls the tools, and repeats the last result."""
 
     _llm_type = "fake"
 
@@ -30,10 +31,13 @@ class FakeModel(BaseChatModel):
         return self
 
     def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> ChatResult:
-        if isinstance(messages[-1], ToolMessage):
-            answer = AIMessage(messages[-1].content)
+        results = [message.content for message in messages if isinstance(message, ToolMessage)]
+        next_step = decide(results)
+        if isinstance(next_step, str):
+            answer = AIMessage(next_step)
         else:
-            answer = AIMessage("", tool_calls=[ToolCall(name="charge", args={"account_id": "7", "amount": 35}, id="1")])
+            call = ToolCall(name=next_step[0], args=next_step[1], id=str(len(results)))
+            answer = AIMessage("", tool_calls=[call])
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from agents import Agent, Model, RunConfig, Runner, function_tool
-from agents.testing import ScriptedModel, assistant_message, function_call
-from bank import balances, charge
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
+from agents.testing import assistant_message, function_call
+from bank import balances, decide, get_balance, set_balance
 
 from interlock import AsyncClient
 from interlock.ext.openai_agents import leased
 
 
 def teller(client: AsyncClient, model: Model) -> Agent:
-    tool = leased(function_tool(charge), "account:{account_id}", client=client, wait=20)
-    return Agent(name="teller", model=model, tools=[tool])
+    tools = [
+        leased(function_tool(one), "account:{account_id}", client=client, wait=20) for one in (get_balance, set_balance)
+    ]
+    return Agent(name="teller", model=model, tools=tools)
+
+
+class FakeModel(Model):
+    """Calls the tools, and repeats the last result."""
+
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
+        items = [item for item in input if isinstance(item, dict)]
+        results = [item["output"] for item in items if item.get("type") == "function_call_output"]
+        next_step = decide(results)
+        if isinstance(next_step, str):
+            output = assistant_message(next_step)
+        else:
+            output = function_call(*next_step, call_id=str(len(results)))
+        return ModelResponse(output=[output], usage=Usage(), response_id=None)
+
+    def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
 
 
 async def run(name: str) -> None:
-    call = function_call("charge", {"account_id": "7", "amount": 35}, call_id="1")
-    model = ScriptedModel([[call], [assistant_message("done")]])
     async with AsyncClient(agent=name) as client:
         settings = RunConfig(tracing_disabled=True)
-        result = await Runner.run(teller(client, model), "charge the fee", run_config=settings)
-        print(*(item.output for item in result.new_items if item.type == "tool_call_output_item"))
+        result = await Runner.run(teller(client, FakeModel()), "charge the fee", run_config=settings)
+        print(result.final_output)
 
 
 async def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bank import balances, charge
+from bank import balances, decide, get_balance, set_balance
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
@@ -15,16 +15,18 @@ from interlock.ext.pydantic_ai import Leases
 
 
 def teller(client: AsyncClient, model: Model) -> Agent:
-    leases = Leases({"charge": "account:{account_id}"}, client=client, wait=20)
-    return Agent(model, tools=[charge], capabilities=[leases])
+    account = "account:{account_id}"
+    leases = Leases({"get_balance": account, "set_balance": account}, client=client, wait=20)
+    return Agent(model, tools=[get_balance, set_balance], capabilities=[leases])
 
 
 def fake(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Calls the tool, and repeats its result."""
-    last = messages[-1].parts[-1]
-    if isinstance(last, ToolReturnPart):
-        return ModelResponse(parts=[TextPart(str(last.content))])
-    return ModelResponse(parts=[ToolCallPart("charge", {"account_id": "7", "amount": 35})])
+    """Calls the tools, and repeats the last result."""
+    parts = [part for message in messages for part in message.parts]
+    next_step = decide([str(part.content) for part in parts if isinstance(part, ToolReturnPart)])
+    if isinstance(next_step, str):
+        return ModelResponse(parts=[TextPart(next_step)])
+    return ModelResponse(parts=[ToolCallPart(*next_step)])
 
 
 async def run(name: str) -> None:
