@@ -289,7 +289,9 @@ class Interrupt:
         self.line -= 1
         if self.line <= 0:
             text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            if not text.lstrip().startswith("with self."):  # a handler never runs between a block and its end
+            if not text.lstrip().startswith(
+                ("with self.", "with core.")
+            ):  # a handler never runs between a block and its end
                 raise KeyboardInterrupt
         return self
 

@@ -35,7 +35,7 @@ def leave(lease: Handle) -> None:
 def current_lease() -> Any:
     """Returns the innermost lease of the code that runs now. Without one it raises LookupError."""
     for place in reversed(_scope.around()):
-        lease = None if place.handle is None else place.handle()
+        lease = place._handle()
         if place.block and lease is not None:
             return lease
     raise LookupError("no lease is held here: call it in the body of a with block, or of a guarded function")

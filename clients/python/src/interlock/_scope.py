@@ -62,8 +62,11 @@ class Place:
     @property
     def held(self) -> Handle | None:
         """The handle of the lease, as long as it is held."""
-        handle = None if self.handle is None else self.handle()
-        return handle if handle is not None and not handle._released and handle._grant.loss is None else None
+        handle = None if self.over else self._handle()
+        return handle if handle is not None and handle._grant.loss is None else None
+
+    def _handle(self) -> Handle | None:
+        return None if self.handle is None else self.handle()
 
     @property
     def live(self) -> bool:
@@ -72,9 +75,9 @@ class Place:
 
     @property
     def over(self) -> bool:
-        """Whether nobody has a handle on the lease that is not released."""
-        handle = None if self.handle is None else self.handle()
-        return not self.pending and (handle is None or handle._released)
+        """Whether the lease is released, or nobody can release it any more."""
+        handle = self._handle()
+        return not self.pending and (handle is None or handle._released or handle._ref() is None)
 
     @property
     def claims(self) -> Sequence[Mapping[str, Any]]:
