@@ -281,6 +281,15 @@ def test_a_handshake_has_one_deadline() -> None:
         assert time.monotonic() >= began + 0.15
 
 
+def test_a_name_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a name server that says nothing."""
+    silent = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args: silent.wait())
+    with pytest.raises(NotSent, match="no name server has told the address of server.test in time"):
+        connect(Server("http", "server.test", 1), None, time.monotonic() + 0.05)
+    silent.set()
+
+
 def test_a_request_has_one_deadline() -> None:
     """Also one whose parts are taken slowly."""
     ours, theirs = socket.socketpair()
@@ -385,8 +394,9 @@ def turns(url: str, key: str, proxy: str | None, context: ssl.SSLContext | None)
     """Uses a client of each kind: requests, a wait and a watch."""
     with Client(url, proxy=proxy, ssl_context=context) as client, client.lease(key, wait=5) as lease:
         lease.renew()
-        watched = client.watch(key, start="0")
-        lease.commit([{"key": key, "put": 1}])
+        before = lease.commit([{"key": key, "put": 1}])["at"]["index"]
+        lease.commit([{"key": key, "put": 2}])
+        watched = client.watch(key, start=before)
         assert next(watched)["key"] == key
         watched.close()
 
@@ -394,7 +404,7 @@ def turns(url: str, key: str, proxy: str | None, context: ssl.SSLContext | None)
         async with AsyncClient(url, proxy=proxy, ssl_context=context) as client:
             async with client.lease(key, wait=5) as lease:
                 await lease.renew()
-            watched = client.watch(key, start="0")
+            watched = client.watch(key, start=before)
             assert (await watched.__anext__())["key"] == key
             await watched.aclose()
 

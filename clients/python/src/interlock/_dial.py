@@ -6,10 +6,14 @@ import base64
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment
+
+from ._flag import Flag
 
 #: The longest answer of a proxy to CONNECT, in bytes.
 MOST_HEAD = 1 << 16
@@ -197,7 +201,7 @@ def reach(server: Server, end: float) -> socket.socket:
     proxy = server.proxy
     host, port = (server.host, server.port) if proxy is None else (proxy.host, proxy.port)
     failure: OSError = OSError(f"{host} has no address")
-    for family, kind, number, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+    for family, kind, number, _, address in _addresses(host, port, end):
         sock = socket.socket(family, kind, number)
         try:
             sock.settimeout(_left(end))
@@ -214,6 +218,30 @@ def reach(server: Server, end: float) -> socket.socket:
         else:
             return sock
     raise failure
+
+
+def _addresses(host: str, port: int, end: float) -> list[Any]:
+    """Returns the addresses of a host. A name server may be silent for longer than the caller can wait."""
+    found: list[Any] = []
+    done = Flag()
+
+    def resolve() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM))
+        except Exception as error:
+            found.append(error)
+        done.set()
+
+    try:
+        threading.Thread(target=resolve, name="interlock-resolver", daemon=True).start()
+    except RuntimeError:  # the interpreter ends
+        resolve()
+    if not done.wait(_left(end)):
+        raise TimeoutError(f"no name server has told the address of {host} in time")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    addresses: list[Any] = found[0]
+    return addresses
 
 
 def _tunnel(sock: socket.socket, proxy: Proxy, server: Server, end: float) -> None:
