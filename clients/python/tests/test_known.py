@@ -20,12 +20,12 @@ from test_loss import NOW, drive, granted, opened
 from test_rules import answer, core
 
 import interlock
-from interlock import AsyncClient, Client, ForkedError, LeaseLost
+from interlock import AsyncClient, Client, ForkedError, LeaseLost, _call, _core
 from interlock._core import Core
 from interlock._grant import Hold
 from interlock._handle import Handle
 from interlock._ops import Operations
-from interlock._wire import Reply, Send
+from interlock._wire import NotSent, Reply, Send
 from interlock.testing import LocalServer
 
 still = pytest.mark.usefixtures("still")
@@ -52,7 +52,7 @@ def beat(rules: Core, **members: Any) -> dict[str, Any]:
 
 
 def at(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
-    for module in interlock._call, interlock._core:
+    for module in _call, _core:
         monkeypatch.setattr(module, "now", lambda: moment)
 
 
@@ -83,7 +83,7 @@ def test_a_list_that_is_not_answered_is_sent_again(monkeypatch: pytest.MonkeyPat
     steps = rules._beat()
     next(steps)
     with pytest.raises(StopIteration):
-        steps.throw(interlock._wire.NotSent("no server"))
+        steps.throw(NotSent("no server"))
     assert beat(rules)["known"] == {"leases": [held.grant.id]}
 
 

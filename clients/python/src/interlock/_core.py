@@ -180,19 +180,18 @@ class Core:
             with self.mutex:
                 opening = self.opening = self.opening or Opening()
             me = object()
-            reply: Reply | None = None
-            unsure = True
+            answered, unsure = False, True
             try:
                 opening.callers.add(me)
                 reply = yield from self._create(opening.key)
-                unsure = False
+                answered, unsure = True, False
             except (Refused, Unreachable):
                 unsure = False  # none was made
                 raise
             finally:
                 opening.callers.discard(me)
                 opening.unsure = opening.unsure or unsure
-                if reply is None and not opening.callers:
+                if not answered and not opening.callers:
                     self._give_up(opening)
             with self.mutex:
                 if self.opening is not opening:
@@ -308,13 +307,13 @@ class Core:
                 answer = reply.parse()
                 ticket = cast(Ticket, answer["ticket"])
                 holders = answer["holders"]
-                undo = partial(self._leave, ticket["id"])
+                undo = partial(self._quit, ask, ticket["id"])
                 self.tickets.add(ticket["id"])
                 if ask.on_queued is not None:
                     ask.on_queued(ticket)
                 left = deadline - now()
                 if left <= 0:
-                    yield from self._leave(ticket["id"])
+                    yield from undo()
                     undo = None
                     raise self._over(ask, holders, answer)
                 wait = min(LONG_POLL, left)
@@ -322,18 +321,17 @@ class Core:
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
             lease = reply.parse()["lease"]["id"]
-            undo = None if ask.of_lease or self._is_borrowed(reply) else partial(self._return, lease)
+            undo = None if ask.of_lease or self._is_borrowed(reply) else partial(self._undo, ask, lease)
             if lease not in self.leaving and now() - reply.sent > FRESH:
                 # The answer is that of a long wait: count the time from a request that is answered at once.
-                try:
-                    reply = yield from self._again_from_now(lease, reply)
-                except Refused:
-                    if lease not in self.leaving:
-                        raise
+                reply = yield from self._again_from_now(ask, lease, reply)
             hold = self.granted(reply, session.id)
-            undo = None
             if hold is None:
-                yield from self.give_back(lease)
+                if undo is None and not self.joined:  # a change came too late for a lease that was lost here
+                    undo = partial(self._return, lease)
+                if undo is not None:
+                    yield from undo()
+            undo = None
             return hold
         except (Refused, Unreachable) as error:
             if not reached or (isinstance(error, Refused) and decided(error)):
@@ -348,9 +346,15 @@ class Core:
             if undo is not None:
                 self.later(undo)
 
-    def _again_from_now(self, lease: str, granted: Reply) -> Steps[Reply]:
-        """Returns the answer of a grant with the time that its lease has left by now."""
-        reply = yield from self.caller.request("getLease", path={"id": lease})
+    def _again_from_now(self, ask: Ask, lease: str, granted: Reply) -> Steps[Reply]:
+        """Returns the answer of a grant with the state and the time that its lease has by now."""
+        try:
+            reply = yield from self.caller.request("getLease", path={"id": lease})
+        except Refused as error:
+            if ask.of_lease or error.code not in ENDED:
+                raise
+            granted.parse()["lease"].update(state="ended", ended_by=error.code)
+            return granted
         granted.parse()["lease"] = reply.parse()["lease"]
         granted.sent = reply.sent
         return granted
@@ -386,10 +390,16 @@ class Core:
     def granted(self, reply: Reply, session: str) -> Hold | None:
         """Takes note of a lease. A flow that has it already gets another hold on the same one.
 
-        None: the lease is just being given up here.
+        None: the lease is just being given up here, or has ended since it was granted, as its session has.
         """
         answer = reply.parse()
         lease = answer["lease"]
+        with self.mutex:
+            grant = self.grants.get(lease["id"])
+        if not _is_held(lease):
+            if grant is not None:
+                self._over_there(grant, lease)
+            return None
         with self.mutex:
             grant = self.grants.get(lease["id"])
             if grant is not None and grant.loss is not None:  # a check has found it before the keeper
@@ -432,7 +442,7 @@ class Core:
             grant = Grant(lease, session, sent)
             grant.attempt = attempt
             hold = Hold(grant)
-            over = grant.id in self.leaving
+            over = grant.id in self.leaving or not _is_held(lease)
             if not over:
                 self.grants.add(grant)
             late = self._is_late(grant, sent)
@@ -489,6 +499,9 @@ class Core:
             first = grant.mark(code, message)
         if first:
             grant.tell()
+
+    def _over_there(self, grant: Grant, lease: Mapping[str, Any]) -> None:
+        self.end(grant, lease.get("ended_by") or "ended", f"the lease on {', '.join(grant.keys)} has ended")
 
     def drop(self, grant: Grant, hold: Hold | None, code: str, message: str) -> bool:
         """Drops one hold, and reports whether it was the last one of a lease that is held."""
@@ -578,31 +591,50 @@ class Core:
         self, lease: str, outcome: str | None = None, note: str | None = None, key: str | None = None
     ) -> Steps[None]:
         """Releases a lease, unless there is a hold on it."""
-        if not self._is_kept(lease):
+        if self._gives_up(lease):
             yield from self.give_back(lease, outcome, note, key)
 
-    def _is_kept(self, lease: str) -> bool:
-        grant = self.grants.get(lease)
-        return grant is not None and len(grant.holds) > 0
+    def _gives_up(self, lease: str) -> bool:
+        """Notes that a lease is given up here, unless there is a hold on it.
+
+        From then on nobody here gets it, although the server may still grant it to its flow.
+        """
+        with self.mutex:
+            grant = self.grants.get(lease)
+            if grant is not None and len(grant.holds) > 0 and lease not in self.leaving:
+                return False
+            self.leaving[lease] = now()
+            self.leaving.move_to_end(lease)
+            return True
+
+    def _quit(self, ask: Ask, ticket: str) -> Steps[None]:
+        """Leaves the line. The server releases what was granted meanwhile, which has the number of the ticket."""
+        lease = "l_" + ticket[2:]
+        if ask.of_lease:
+            yield from self._leave(ticket)
+        elif self._gives_up(lease):
+            yield from self._leave(ticket)
+            if ask.operation == "resumeLease":  # it is parked again, and may be resumed
+                self.leaving.pop(lease, None)
 
     def _leave(self, ticket: str) -> Steps[None]:
-        """Leaves the line. A lease that was granted meanwhile is released by the server."""
         yield from self.caller.request("deleteTicket", path={"id": ticket})
+
+    def _undo(self, ask: Ask, lease: str) -> Steps[None]:
+        """Gives back what an acquisition has got."""
+        if ask.operation == "resumeLease":
+            yield from self._quit(ask, "t_" + lease[2:])
+        else:
+            yield from self._return(lease)
 
     def _take_back(self, ask: Ask, body: Mapping[str, Any], key: str) -> Steps[None]:
         """Finds out what a request has brought by its key, and gives that back."""
         reply = yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key)
         answer = reply.parse()
         if reply.status == 202:
-            yield from self._leave(answer["ticket"]["id"])
+            yield from self._quit(ask, answer["ticket"]["id"])
         elif not ask.of_lease and not self._is_borrowed(reply):
-            lease = answer["lease"]["id"]
-            if self._is_kept(lease):  # by another handle of the same flow
-                return
-            if ask.operation == "resumeLease":
-                yield from self._leave("t_" + lease[2:])  # it is parked again
-            else:
-                yield from self.give_back(lease)
+            yield from self._undo(ask, answer["lease"]["id"])
 
     # The keeper.
 
@@ -838,8 +870,8 @@ class Core:
                 lease = reply.parse()["lease"]
                 with self.mutex:
                     grant.take(lease, reply.sent)
-                if lease["state"] in ("grace", "ended"):
-                    self.end(grant, lease.get("ended_by", "ended"), f"the lease on {', '.join(grant.keys)} has ended")
+                if not _is_held(lease):
+                    self._over_there(grant, lease)
         session.doubt = False
 
     def _again(self, session: Session) -> None:
@@ -933,6 +965,10 @@ class Core:
             if now() >= until or not (yield from self._work(job, lambda: max(until - now(), 0.05))):
                 logger.warning("the client is closed before a server has taken its reports")
                 return
+
+
+def _is_held(lease: Any) -> bool:
+    return lease.get("state", "held") in ("held", "soft")
 
 
 def claims_of(

@@ -167,9 +167,10 @@ def blocking_call(lease: Callable[[], Any], body: Callable[[], Any], tell: Calla
     """Runs the body of a tool under a lease. Returns its result, or what tell makes of a report."""
     call = Call()
     try:
-        with lease() as call.lease:
+        with lease() as held:
+            call.lease = held
             try:
-                with call.lease._place.blocking_turn():
+                with held._place.blocking_turn():
                     call.result = body()
                 call.returned = True
             except BaseException as error:
@@ -186,9 +187,10 @@ async def awaited_call(
     """Awaits the body of a tool under a lease. Returns its result, or what tell makes of a report."""
     call = Call()
     try:
-        async with lease() as call.lease:
+        async with lease() as held:
+            call.lease = held
             try:
-                async with call.lease._place.turn():
+                async with held._place.turn():
                     call.result = await body()
                 call.returned = True
             except BaseException as error:
