@@ -101,8 +101,7 @@ def test_what_an_unanswered_request_has_got_is_not_granted_meanwhile(operation: 
     assert "l_1" in rules.leaving
     back = again.send(granted())
     assert path(back) == ("POST /v1/leases/l_1/release" if operation == "acquireLease" else "DELETE /v1/tickets/t_1")
-    asked = again.send(RELEASED)
-    assert asked.method == "POST"
+    assert path(again.send(RELEASED)).startswith("POST ")
     if operation == "resumeLease":  # it is parked, and comes back
         assert parts_end(again, granted()).grant.id == "l_1"
 

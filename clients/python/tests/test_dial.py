@@ -285,7 +285,7 @@ def test_a_name_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with a name server that says nothing."""
     silent = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args: silent.wait())
-    with pytest.raises(NotSent, match="no name server has told the address of server.test in time"):
+    with pytest.raises(NotSent, match="no name server has told the address of server"):
         connect(Server("http", "server.test", 1), None, time.monotonic() + 0.05)
     silent.set()
 

@@ -149,7 +149,7 @@ def head(send: Send) -> bytes:
     if send.body or send.method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(send.body)}")
     if any("\r" in line or "\n" in line for line in lines):
-        raise ValueError("a header of the request has a line break")
+        raise ValueError("the request has a line break where none may be")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
