@@ -1,4 +1,4 @@
-"""What Python code tells a person or a model is in the words of Python: no routes, headers, flags or members of JSON."""
+"""What Python code tells a person or a model is in the words of Python: no routes, headers, flags, members of JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND = re.compile(r"`interlock ([^`]*)`")
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yields the texts of a module that may be shown: all with a blank, but for docstrings and what goes over a wire."""
+    """Yields the texts of a module that may be shown: all with a blank, but no docstrings, and nothing for a wire."""
     quiet: set[ast.AST] = set()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
