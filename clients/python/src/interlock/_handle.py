@@ -16,8 +16,12 @@ from ._types import Claim, Document, Note, Packet, Yield
 
 def drop_holds(error: BaseException) -> None:
     """Has the traceback of an interrupt refer to no lease that its call has got: an interpreter may keep it."""
-    if not isinstance(error, Exception):
-        traceback.clear_frames(error.__traceback__)
+    if isinstance(error, Exception):
+        return
+    traceback.clear_frames(error.__traceback__)
+    context = error.__context__
+    if isinstance(context, StopIteration):  # the end of the steps, which has what they return
+        context.value, context.args = None, ()
 
 
 class Handle:
