@@ -10,7 +10,7 @@ from typing import Any
 from ._api import OPERATIONS, TRANSIENT
 from ._clock import now
 from ._dial import servers_of, unauthorized
-from ._errors import InterlockError, OutcomeUnknown, Refused, Unreachable, as_problem, refusal
+from ._errors import InterlockError, OutcomeUnknown, Refused, Unreachable, as_problem, handled, refusal
 from ._wire import (
     Broken,
     NotSent,
@@ -165,6 +165,7 @@ class Caller:
                 if reply.status == 407 and server.proxy is not None:
                     raise unauthorized(server.proxy)
             except (NotSent, Broken) as failure:
+                handled(failure)
                 pause = retry.failed(index, failure, safe)
             else:
                 self.first = False
@@ -211,6 +212,7 @@ class _Retry:
 
     def refused(self, index: int, error: Refused) -> float:
         """Returns the pause after a refusal, or raises it."""
+        error.unsure = self.executed
         if decided(error):
             raise error
         if error.code == "outcome_unknown":

@@ -25,6 +25,7 @@ from ._errors import (
     Refused,
     Unreachable,
     WaitTimeout,
+    handled,
 )
 from ._grant import Grant, Grants, Hold
 from ._report import clip
@@ -252,8 +253,12 @@ class Core:
             self.grants.remove(grant.id)
         return lost
 
-    def within(self, steps: Callable[[Session], Steps[Reply]]) -> Steps[tuple[Reply, Session]]:
-        """Carries out a request of the session; if the session is gone, once more in a new one."""
+    def within(self, steps: Callable[[Session], Steps[Reply]], outlives: bool = False) -> Steps[tuple[Reply, Session]]:
+        """Carries out a request of the session; if the session is gone, once more in a new one.
+
+        The new session knows nothing of the key of the request. So one whose effect outlives its session is not
+        repeated if an attempt at it was not answered: the error is OutcomeUnknown.
+        """
         for last in (False, True):
             session = yield from self.open()
             try:
@@ -262,7 +267,12 @@ class Core:
             except Refused as error:
                 if error.code not in GONE or last:
                     raise
+                handled(error)
                 self.ended(session, error)
+                if outlives and error.unsure:
+                    raise OutcomeUnknown(
+                        "the session has ended since the request was sent, and no answer came: the outcome is unknown"
+                    ) from error
         raise AssertionError("unreachable")
 
     # Leases.
@@ -278,6 +288,7 @@ class Core:
             except Refused as error:
                 if error.code not in _ANEW or now() >= deadline:
                     raise
+                handled(error)
 
     def _attempt(self, ask: Ask, deadline: float) -> Steps[Hold | None]:
         """Asks once, and stands in line. None: the server has granted a lease that is just being given up here."""

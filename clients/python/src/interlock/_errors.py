@@ -36,6 +36,8 @@ class Refused(InterlockError):
         super().__init__(problem["code"], problem["detail"], advice["message"], advice["retry_after_ms"] / 1000)
         #: The whole answer.
         self.problem = problem
+        #: An attempt before this one was not answered, and may have been carried out.
+        self.unsure = False
 
     @property
     def key(self) -> str:
@@ -146,6 +148,11 @@ class OtherLoop(InterlockError):
 
 _HELD = frozenset({"held", "at_capacity", "rate_limited", "too_many_runs", "wait_limit", "barrier_broken"})
 _EFFECT = frozenset({"effect_claimed", "effect_unknown"})
+
+
+def handled(error: BaseException) -> None:
+    """Has an error that is dealt with refer to no frames: what keeps it must not keep the leases that they have."""
+    error.__traceback__ = None
 
 
 def refusal(problem: Problem) -> Refused:

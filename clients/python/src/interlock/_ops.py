@@ -331,7 +331,8 @@ class Operations:
         }
         key = new_key()
         steps = self.core.within(
-            lambda s: self.core.caller.request("commitState", body={**body, "session": s.id}, key=key)
+            lambda s: self.core.caller.request("commitState", body={**body, "session": s.id}, key=key),
+            outlives=True,
         )
         reply, _ = yield from self.core.under(leases, steps)
         return cast(Committed, reply.parse())
@@ -473,7 +474,8 @@ class Operations:
         }
         key = new_key()
         reply, _ = yield from self.core.within(
-            lambda s: self.core.caller.request("createTask", body={**body, "session": s.id}, key=key)
+            lambda s: self.core.caller.request("createTask", body={**body, "session": s.id}, key=key),
+            outlives=True,
         )
         return cast(TaskAnswer, reply.parse())["task"]
 
@@ -501,7 +503,8 @@ class Operations:
         reply, _ = yield from self.core.within(
             lambda s: self.core.caller.request(
                 "sendMessage", path={"key": key}, body={**body, "session": s.id}, key=idempotency
-            )
+            ),
+            outlives=True,
         )
         return cast(Task, reply.parse()["message"])
 
