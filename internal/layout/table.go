@@ -459,6 +459,10 @@ var table = []rule{
 	{folder: "internal/simengine", local: []string{".", "journal"}},
 	{folder: "internal/test", local: []string{"internal/launch"}, tests: true},
 	{folder: "internal/test/apitest", local: []string{"journal", "server", "shard"}, tests: true},
+	{
+		folder: "internal/test/clientworld", local: []string{"internal/test", "journal/memjournal", "server", "shard"},
+		tests: true,
+	},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
 	{folder: "internal/test/depstest", local: []string{"internal/test"}, tests: true},
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
