@@ -105,6 +105,7 @@ var finders = []finder{
 	{name: "signed", folder: "guard/signed", args: suite()},
 	{name: "proxy", folder: "guard/proxy", args: suite()},
 	{name: "questions", folder: "guard/apiclient", args: suite()},
+	{name: "python-worlds", folder: "internal/test/pythontest", args: []string{"-test.run=^TestWorlds$"}},
 }
 
 // suite has the short tests of a package run until one fails.
