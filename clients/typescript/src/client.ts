@@ -152,7 +152,7 @@ export class Client implements AsyncDisposable {
   }
 
   async #adopt(granted: t.Granted, session: Session, sentAt: number, flow: string): Promise<Lease> {
-    const grant = await this.keeper.adopt(session, granted.lease, sentAt);
+    const grant = await this.keeper.adopt(session, granted.lease, sentAt, granted.reused);
     return new Lease(this, grant, granted, flow);
   }
 
@@ -185,6 +185,8 @@ export class Client implements AsyncDisposable {
     work: (lease: Lease, signal: AbortSignal) => T | PromiseLike<T>,
   ): Promise<T> {
     const { signal, end } = linked([lease.signal, outer]);
+    const { blocks } = this.keeper;
+    blocks.add(lease); // also if nothing but a timer of the work is left
     let result: T;
     try {
       result = await work(lease, signal);
@@ -192,6 +194,7 @@ export class Client implements AsyncDisposable {
       await lease.release().catch(() => {}); // the failure of the work is what counts
       throw error;
     } finally {
+      blocks.delete(lease);
       end();
     }
     await lease[Symbol.asyncDispose]();

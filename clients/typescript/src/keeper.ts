@@ -14,7 +14,16 @@ import { Stop, orAborted, sleep, unref, type Signal } from "./stop.js";
 import { warn } from "./text.js";
 import type { OperationName, RequestParameters, Sending, Transport } from "./transport.js";
 import { limits } from "./types.js";
-import type { Advice, Heartbeat, Lease, LeaseID, Operations, SessionID, Yield } from "./types.js";
+import type {
+  Advice,
+  Heartbeat,
+  KnownLeases,
+  Lease,
+  LeaseID,
+  Operations,
+  SessionID,
+  Yield,
+} from "./types.js";
 
 /** The session of a client: what its heartbeats renew. */
 export interface Session {
@@ -33,6 +42,8 @@ export class Grant {
   lost: LeaseLost | undefined;
   /** Handles that were not released. */
   handles = 0;
+  /** Gives it back when the program has lost all handles; left out, it is released. */
+  abandon: (() => void) | undefined;
   yield: Yield | undefined;
   warning: Advice | undefined;
   listener: ((advice: Advice, lease: Lease) => void) | undefined;
@@ -45,27 +56,29 @@ export class Grant {
     readonly keeper: Keeper,
     readonly session: Session,
     public info: Lease,
-    /** The time before the request was sent that the server has confirmed it with. */
+    /** The time before the last request was sent that has renewed it: not each heartbeat of the session does. */
     public confirmedAt: number,
-  ) {
-    this.update(info, confirmedAt);
-  }
+  ) {}
 
   /** Takes over the server's view of the lease, in answer to a request that was sent at sentAt. */
-  update(info: Lease, sentAt: number, renewed = true): void {
+  update(info: Lease, sentAt: number): void {
     this.info = info;
     // A session without a ttl of its own lives as long as its leases.
     if (this.keeper.config.sessionTTLMs === undefined)
       this.session.ttlMs = Math.max(this.session.ttlMs, info.ttl_ms);
     this.yield = info.yield ?? this.yield;
-    if (renewed) this.confirmedAt = Math.max(this.confirmedAt, sentAt);
     this.capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
+  }
+
+  /** Takes note that a request which was sent then has renewed it. */
+  confirm(sentAt: number): void {
+    this.confirmedAt = Math.max(this.confirmedAt, sentAt);
   }
 
   /** When it counts as lost by this machine's clock, if nothing is heard of the server. */
   get deadline(): number {
     const { session } = this;
-    const own = Math.max(session.beatAt, this.confirmedAt) + this.info.ttl_ms - margin(this.info.ttl_ms);
+    const own = this.confirmedAt + this.info.ttl_ms - margin(this.info.ttl_ms);
     return Math.min(own, session.beatAt + session.ttlMs - margin(session.ttlMs), this.capAt);
   }
 
@@ -89,6 +102,15 @@ function loseAll(losses: readonly (readonly [Grant, LeaseLost])[]): void {
   for (const [g, why] of first) g.aborting.abort(why);
 }
 
+/** What is known of a handle without keeping it. */
+export interface Remains {
+  grant: Grant;
+  /** Ends the handle's signal. */
+  own: AbortController;
+  /** Lets go of the signal of the grant. */
+  deafen: () => void;
+}
+
 /** How much earlier than the server a client counts a lease as lost. */
 export function margin(ttlMs: number): number {
   return Math.max(100, ttlMs / 20);
@@ -103,6 +125,18 @@ export function lossOf(error: InterlockError): LeaseLost {
     advice: { action: "stop", retry_after_ms: error.retryAfterMs, message: error.nextStep },
     ...(error.problem ? { problem: error.problem } : {}),
   });
+}
+
+/**
+ * Tells a heartbeat which leases the client knows of. The server ends the others by their own ttl, such as one
+ * whose grant never arrived. Without it, as with very many leases, the heartbeat renews all of the session.
+ */
+function knownLeases(grants: readonly Grant[], listed: boolean): KnownLeases | undefined {
+  if (grants.length > limits.maxKnown) return undefined;
+  const ids = grants.map((g) => g.info.id);
+  if (listed) return { leases: ids };
+  const digest = ids.reduce((sum, id) => sum ^ BigInt(`0x${id.slice(id.indexOf("_") + 1)}`), 0n);
+  return { count: ids.length, digest: digest.toString(16).padStart(32, "0") };
 }
 
 /** How long a lease that was given back is remembered: longer than any answer takes. */
@@ -141,6 +175,14 @@ export class Keeper {
   /** The leases that are given back, and since when, the oldest first. */
   readonly #leaving = new Map<LeaseID, number>();
   readonly #closing = new Stop();
+
+  /** Learns which handles were collected without a release. */
+  readonly #handles =
+    typeof FinalizationRegistry === "undefined"
+      ? undefined
+      : new FinalizationRegistry<Remains>((handle) => this.#abandoned(handle));
+  /** The leases of blocks, which hold them until they end. */
+  readonly blocks = new Set<object>();
 
   constructor(readonly config: KeeperConfig) {}
 
@@ -217,14 +259,16 @@ export class Keeper {
     return () => this.#coming.delete(token);
   }
 
-  /** Takes a granted lease over. */
-  async adopt(session: Session, info: Lease, sentAt: number): Promise<Grant> {
+  /** Takes a granted lease over. One that its flow had already is not renewed by being granted again. */
+  async adopt(session: Session, info: Lease, sentAt: number, reused = false): Promise<Grant> {
     const known = this.grants.get(info.id);
     if (known) {
       known.update(info, sentAt);
+      if (!reused) known.confirm(sentAt);
       return known;
     }
-    const grant = new Grant(this, session, info, sentAt);
+    const grant = new Grant(this, session, info, reused ? sentAt - info.ttl_ms : sentAt);
+    grant.update(info, sentAt);
     this.grants.set(info.id, grant);
     // A grant that has been on its way for long is confirmed by a heartbeat, or is over already.
     for (let n = 0; n < 2 && grant.deadline - this.config.clock.now() < info.ttl_ms / 2; n++)
@@ -237,6 +281,42 @@ export class Keeper {
 
   forget(grant: Grant): void {
     if (this.grants.get(grant.info.id) === grant) this.grants.delete(grant.info.id);
+  }
+
+  /** Takes note of a handle. */
+  hold(handle: object, remains: Remains): void {
+    remains.grant.handles++;
+    this.#handles?.register(handle, remains, remains);
+  }
+
+  /** Takes note that a handle is released. */
+  drop(remains: Remains): void {
+    remains.grant.handles--;
+    this.#handles?.unregister(remains);
+  }
+
+  /** Gives a lease back whose last handle the program has lost: nobody can release it any more. */
+  #abandoned({ grant, own, deafen }: Remains): void {
+    deafen();
+    if (own.signal.aborted) return; // it was lost before
+    const { id, claims } = grant.info;
+    const what = claims[0] ? `the lease on ${claims[0].key}` : "a lease";
+    const why = new LeaseLost({
+      code: "released",
+      message: `${what} was given back: its handle was collected as garbage, and not released`,
+      advice: {
+        action: "stop",
+        retry_after_ms: 0,
+        message: "keep the handle for as long as the lease is needed",
+      },
+    });
+    warn(`${why.message}. Use withLease or await using, or release it in a finally block`);
+    own.abort(why);
+    if (--grant.handles > 0) return;
+    this.leave(id);
+    grant.lose(why);
+    if (grant.abandon) grant.abandon();
+    else this.insist("releaseLease", { path: { id } }).catch(() => {});
   }
 
   /** Takes note that a lease is given back. The server may grant it to its flow again in that moment. */
@@ -257,7 +337,7 @@ export class Keeper {
   /** Takes note that the session is gone, with all its leases. */
   sessionLost(session: Session, error: InterlockError): void {
     if (this.#session === session) this.#session = undefined;
-    loseAll([...this.grants.values()].filter((g) => g.session === session).map((g) => [g, lossOf(error)]));
+    loseAll(this.#grantsOf(session).map((g) => [g, lossOf(error)]));
   }
 
   /** When the next heartbeat is due: after a third of the shortest ttl or somewhat less. */
@@ -348,18 +428,25 @@ export class Keeper {
       attemptMs: Math.min(10_000, this.#shareMs()),
     };
     const { slept } = clock;
-    try {
-      const answer = await transport.send(
+    const send = async (grants: readonly Grant[], listed: boolean): Promise<boolean> => {
+      const body = { known: knownLeases(grants, listed) };
+      const { data, sentAt } = await transport.send(
         "heartbeatSession",
-        { path: { id: session.id }, body: {} },
+        { path: { id: session.id }, body },
         sending,
       );
-      session.beatAt = answer.sentAt;
+      session.beatAt = sentAt;
+      this.#report(data, sentAt);
+      if (data.wants_list) return false; // it has renewed none that an earlier list left out
+      for (const g of grants) g.confirm(sentAt);
+      return true;
+    };
+    try {
+      if (!(await send(this.#grantsOf(session), false))) await send(this.#grantsOf(session), true);
       this.#confirmedSlept = slept;
       this.#failures = 0;
       this.#nextBeat = Infinity;
       this.#planBeat();
-      this.#report(answer.data, answer.sentAt);
       if (this.#unsure) {
         this.#unsure = false;
         await this.#verify(session);
@@ -401,10 +488,14 @@ export class Keeper {
     }
   }
 
+  /** The leases of a session that this client knows of. */
+  #grantsOf(session: Session): Grant[] {
+    return [...this.grants.values()].filter((g) => g.session === session);
+  }
+
   /** Asks after each lease: the answer to an earlier heartbeat, which may have had losses, did not arrive. */
   async #verify(session: Session): Promise<void> {
-    for (const g of [...this.grants.values()]) {
-      if (g.session !== session) continue;
+    for (const g of this.#grantsOf(session)) {
       await this.verify(g).catch(() => {
         this.#unsure = true;
       });
@@ -416,7 +507,7 @@ export class Keeper {
     try {
       const sending = { signal: this.#closing, retryForMs: 0 };
       const answer = await this.config.transport.send("getLease", { path: { id: g.info.id } }, sending);
-      g.update(answer.data.lease, answer.sentAt, false);
+      g.update(answer.data.lease, answer.sentAt);
     } catch (error) {
       if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
       g.lose(lossOf(error));
@@ -446,7 +537,7 @@ export class Keeper {
 export function expired(g: Grant, now: number): LeaseLost {
   const key = g.info.claims[0]?.key;
   const what = key === undefined ? "the lease" : `the lease on ${key}`; // a task may have no keys
-  const silent = Math.round(now - Math.max(g.session.beatAt, g.confirmedAt));
+  const silent = Math.round(now - g.confirmedAt);
   return new LeaseLost({
     code: "expired",
     message:

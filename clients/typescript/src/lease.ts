@@ -4,7 +4,7 @@ import type { Client } from "./client.js";
 import { linked, listen, orAborted } from "./stop.js";
 import type { Commit } from "./state.js";
 import { InterlockError, LeaseLost, OutcomeUnknown, leaseIsGone } from "./errors.js";
-import { Grant, expired, lossOf } from "./keeper.js";
+import { Grant, expired, lossOf, type Remains } from "./keeper.js";
 import { clip } from "./text.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
@@ -19,7 +19,8 @@ export interface Outcome {
 
 /**
  * A handle of a granted lease. Several handles of one flow may stand for the same lease, which the
- * last release frees.
+ * last release frees. If the program loses the last one, and it is collected as garbage, the lease is given back
+ * with a warning: the signal aborts.
  */
 export class Lease implements AsyncDisposable {
   readonly #client: Client;
@@ -27,8 +28,7 @@ export class Lease implements AsyncDisposable {
   #granted: t.Granted;
   readonly #own = new AbortController();
   readonly #flow: string;
-  /** Lets go of the signal of the grant. */
-  #deafen = () => {};
+  readonly #remains: Remains;
   #releasing: Promise<void> | undefined;
   #reported = false;
   /** The end of the lease that its release has met. */
@@ -40,11 +40,8 @@ export class Lease implements AsyncDisposable {
     this.#grant = grant;
     this.#granted = granted;
     this.#flow = flow;
-    grant.handles++;
-    const { signal } = grant.aborting;
-    const end = () => this.#own.abort(signal.reason);
-    if (signal.aborted) end();
-    else this.#deafen = listen(signal, end);
+    this.#remains = { grant, own: this.#own, deafen: passOn(grant.aborting.signal, this.#own) };
+    grant.keeper.hold(this, this.#remains);
   }
 
   /** The lease's id: a secret of its holder. */
@@ -167,7 +164,7 @@ export class Lease implements AsyncDisposable {
     if (report.note !== undefined) body.note = clip(String(report.note), limits.maxNoteBytes);
     const grant = this.#grant;
     const { keeper } = grant;
-    grant.handles--;
+    keeper.drop(this.#remains);
     if (grant.lost) throw grant.lost;
     const over = this.#loss();
     // A lease that is over only because the machine seems to have slept may be held: the server knows.
@@ -181,7 +178,7 @@ export class Lease implements AsyncDisposable {
           advice: { action: "stop", retry_after_ms: 0, message: "acquire again if there is more to do" },
         }),
     );
-    this.#deafen();
+    this.#remains.deafen();
     if (grant.handles > 0) return;
     keeper.forget(grant);
     keeper.leave(this.id);
@@ -253,6 +250,7 @@ export class Lease implements AsyncDisposable {
     if (change.progress !== undefined) body.progress = change.progress;
     const { data, sentAt } = await this.#ask("renewLease", { path: { id: this.id }, body });
     this.#changed(data.lease, sentAt);
+    this.#grant.confirm(sentAt);
   }
 
   /** Replaces the claims: more, fewer, or in another mode. Waits like a request. */
@@ -346,6 +344,14 @@ export class Lease implements AsyncDisposable {
   onWarning(listener: ((advice: t.Advice, lease: t.Lease) => void) | undefined): void {
     this.#grant.listener = listener ?? this.#grant.listener;
   }
+}
+
+/** Has a controller abort with a signal, and returns what undoes that. It keeps no handle of a lease alive. */
+function passOn(signal: AbortSignal, own: AbortController): () => void {
+  const end = () => own.abort(signal.reason);
+  if (!signal.aborted) return listen(signal, end);
+  end();
+  return () => {};
 }
 
 /**

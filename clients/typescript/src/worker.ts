@@ -114,7 +114,7 @@ export async function work(client: Client, options: WorkOptions, handle: Handler
         continue;
       }
       for (const handed of await worker.pull(Math.min(most - running.size, limits.maxPull))) {
-        const run = worker.attempt(handed).finally(() => running.delete(run));
+        const run = worker.run(handed).finally(() => running.delete(run));
         running.add(run);
       }
     }
@@ -223,11 +223,19 @@ class Worker {
     await Promise.allSettled(work);
   }
 
+  /** Handles one task. It ends with the attempt, or when that can never end. */
+  run(handed: Handed): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#attempt(handed, resolve).then(resolve, reject);
+    });
+  }
+
   /**
    * Handles one task, and reports how that ended, whatever comes: a lease that nobody ends is kept by the
-   * heartbeats for as long as the process lives.
+   * heartbeats for as long as the process lives. lost is called if the handler waits for what cannot come, and was
+   * collected as garbage: what holds it must hold no part of the attempt.
    */
-  async attempt({ session, assignment, sentAt }: Handed): Promise<void> {
+  async #attempt({ session, assignment, sentAt }: Handed, lost: () => void): Promise<void> {
     const { client } = this;
     const report = new Report(client, assignment.lease.id, this.#late.signal, this.#tell);
     let lease: Lease | undefined;
@@ -235,6 +243,7 @@ class Worker {
     let failure: unknown = new Error("the worker failed");
     try {
       const grant = await client.keeper.adopt(session, assignment.lease, sentAt);
+      grant.abandon = report.abandoned(lost);
       const granted = { ...assignment, outcome: "granted", reused: false } as unknown as t.Granted;
       const { task, documents } = assignment;
       const { payload, approval } = task;
@@ -363,6 +372,12 @@ class Report {
       if (isA(error, InterlockError) && !isRefusedAsWrong(error)) return; // the server has decided
       await this.send("nackTask", { reason: "the handler failed" }).catch(() => {});
     }
+  }
+
+  /** Returns what reports that nothing is left of an attempt that has not ended. */
+  abandoned(lost: () => void): () => void {
+    return () =>
+      void this.failed(new Error("the handler can never end: what it waits for is gone")).finally(lost);
   }
 
   async #explain(failure: unknown): Promise<void> {
