@@ -30,6 +30,19 @@ func compile(t testing.TB, folder string, more ...string) {
 	t.Helper()
 	args := append([]string{"-p", "tsconfig.test.json"}, more...)
 	run(t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), args...)
+	modules(t, folder)
+}
+
+// modules marks the compiled tests as ES modules, which use the client as CommonJS.
+func modules(t testing.TB, folder string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "test/package.json"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "build/test/package.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stage copies the client into a folder, with the packages that it is built with.

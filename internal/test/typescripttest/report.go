@@ -18,6 +18,7 @@ func Reporter(t *testing.T) string {
 		t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), "--target", "es2022", "--module", "nodenext",
 		"--types", "node", "--strict", "--skipLibCheck", "--outDir", "build/test", "test/reporter.ts",
 	)
+	modules(t, folder)
 	return filepath.Join(folder, "build/test/reporter.js")
 }
 
