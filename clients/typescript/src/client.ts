@@ -37,7 +37,10 @@ export interface ClientOptions {
    * their keys' patterns counts, else 30 s.
    */
   sessionTTLMs?: number;
-  /** How long a request is tried again while no server answers. */
+  /**
+   * How long a request is tried again while no server answers: 30 s if left out. Left out, a request fails at once as
+   * long as no server has ever answered and the connection is refused.
+   */
   retryForMs?: number;
   /** Sends the requests in place of the HTTP of Node, and of the global fetch elsewhere. */
   fetch?: typeof fetch;
@@ -106,6 +109,7 @@ export class Client implements AsyncDisposable {
       credential: lineOf("credential", options.credential ?? environment("INTERLOCK_CREDENTIAL")),
       namespace: lineOf("namespace", options.namespace ?? environment("INTERLOCK_NAMESPACE")),
       retryForMs: options.retryForMs ?? 30_000,
+      patient: options.retryForMs !== undefined,
       attemptMs: () =>
         servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
       sender: options.fetch ? new FetchSender(options.fetch) : defaultSender(),

@@ -51,6 +51,8 @@ export interface TransportConfig {
   credential?: string | undefined;
   namespace?: string | undefined;
   retryForMs: number;
+  /** Whether the caller asked for that time: it counts also while no server has ever answered. */
+  patient: boolean;
   /** How long one attempt may take, besides waiting; asked anew for each attempt. */
   attemptMs(): number;
   sender: Sender;
@@ -97,6 +99,8 @@ interface Failure {
 
 /** Sends requests: repeats them while that is safe, and goes to the server that is active. */
 export class Transport {
+  #hasAnswered = false;
+
   constructor(readonly config: TransportConfig) {}
 
   /** Sends the request of an operation, and returns its answer. */
@@ -124,6 +128,10 @@ export class Transport {
       unknown ||= result.maybe;
       if (!again && unknown) throw this.#gaveUp(operation, true, result.error);
       if (result.wrong && ++wrong >= servers.count) throw this.#gaveUp(operation, unknown, result.wrong);
+      const isMissing =
+        !this.#hasAnswered && !unknown && tries + 1 >= servers.count && wasUnsent(result.error);
+      if (isMissing && !this.config.patient && sending.retryForMs === undefined)
+        throw this.#gaveUp(operation, false, result.error);
       failedAt ??= began;
       const pause = result.next
         ? 0
@@ -151,7 +159,9 @@ export class Transport {
       advice: {
         action: "retry",
         retry_after_ms: 2000,
-        message: "try again a little later, and check that a server runs at that address",
+        message: this.#hasAnswered
+          ? "try again a little later, and check that a server runs at that address"
+          : "start one with `interlock serve --data-dir data`, or set INTERLOCK_URL to the address of one",
       },
       cause,
     });
@@ -186,6 +196,7 @@ export class Transport {
     servers.follow(headers.get("Interlock-Owner")); // another server has forwarded the request to it
     const good = isGood(status);
     const data = good && isDocument(headers) ? answer.body : utf8.decode(answer.body);
+    this.#hasAnswered ||= good;
     if (good || status === 304) {
       if (typeof data !== "string" || !isJSON(headers)) return { data, status, headers };
       try {
@@ -200,6 +211,7 @@ export class Transport {
       const failure = failed(error, status >= 500);
       return error instanceof Unreachable ? { ...failure, wrong: error } : failure;
     }
+    this.#hasAnswered = true;
     return this.#judge(problem, index, unknown);
   }
 

@@ -131,7 +131,44 @@ test("without a server a request is unreachable, and says at which address", asy
   const error = await failure(client.lease("account:1"));
   assert.ok(error instanceof Unreachable);
   assert.ok(error.message.includes(other.url) && error.message.includes("ECONNREFUSED"), error.message);
-  assert.match(String(error), /Next step: try again a little later, and check that a server runs/);
+  assert.match(String(error), /Next step: start one with `interlock serve --data-dir data`/);
+  await other.restart();
+  await client.look("account:1");
+  await other.kill();
+  const later = await failure(client.look("account:1"));
+  assert.match(String(later), /Next step: try again a little later, and check that a server runs/);
+  await other[Symbol.asyncDispose]();
+});
+
+test("a missing server is told at once, unless the caller asks to wait", async () => {
+  const other = await Server.start();
+  await other.kill();
+  let tries = 0;
+  let last = () => {};
+  const counting: typeof fetch = (input, init) => {
+    if (++tries === 3) last();
+    return fetch(input, init);
+  };
+  const third = new Promise<void>((resolve) => (last = resolve));
+  for (const ask of [(c: Client) => c.lease("account:1"), (c: Client) => c.look("account:1")]) {
+    tries = 0;
+    assert.ok((await failure(ask(other.client("billing-7", { fetch: counting })))) instanceof Unreachable);
+    assert.equal(tries, 1);
+  }
+  const url = [other.url, "http://127.0.0.1:2"]; // each server is asked
+  tries = 0;
+  assert.ok((await failure(other.client("a", { url, fetch: counting }).look("k"))) instanceof Unreachable);
+  assert.equal(tries, 2);
+  tries = 0;
+  const patient = other.client("billing-7", { retryForMs: 600_000, fetch: counting });
+  const work = patient.look("account:1");
+  await third;
+  await other.restart();
+  await work;
+  await other.kill(); // an outage is not a missing server
+  const again = patient.look("account:1");
+  await other.restart();
+  await again;
   await other[Symbol.asyncDispose]();
 });
 
