@@ -42,7 +42,10 @@ export interface ClientOptions {
    * long as no server has ever answered and the connection is refused.
    */
   retryForMs?: number;
-  /** Sends the requests in place of the HTTP of Node, and of the global fetch elsewhere. */
+  /**
+   * Sends the requests in place of the HTTP of Node, and of the global fetch elsewhere. Those go through the proxy that
+   * HTTPS_PROXY, HTTP_PROXY or ALL_PROXY name, but for the addresses of NO_PROXY and this machine.
+   */
   fetch?: typeof fetch;
   /** The clock that leases are timed by. */
   clock?: Clock;
@@ -57,8 +60,11 @@ function processID(): number {
   return process?.pid ?? Math.floor(Math.random() * 1e6);
 }
 
-function defaultSender(): Sender {
-  return NodeSender.find() ?? new FetchSender((input, init) => fetch(input, init));
+function defaultSender(servers: Servers): Sender {
+  const sender = NodeSender.find();
+  if (!sender) return new FetchSender((input, init) => fetch(input, init));
+  for (let n = 0; n < servers.count; n++) sender.check(servers.url(n));
+  return sender;
 }
 
 /** What a credential or the name of a namespace is made of. */
@@ -112,7 +118,7 @@ export class Client implements AsyncDisposable {
       patient: options.retryForMs !== undefined,
       attemptMs: () =>
         servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
-      sender: options.fetch ? new FetchSender(options.fetch) : defaultSender(),
+      sender: options.fetch ? new FetchSender(options.fetch) : defaultSender(servers),
     });
     this.keeper = new Keeper({
       transport: this.transport,

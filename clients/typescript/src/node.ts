@@ -1,21 +1,25 @@
+import { Proxies, ProxyError, type Proxy } from "./proxy.js";
 import type { Flow, Outgoing, Sender, Whole } from "./sender.js";
 
 /** What is used of node:http and node:https. */
 interface Wire {
   Agent: new (options: object) => Agent;
-  globalAgent: { options?: { proxyEnv?: unknown } };
   request(url: URL, options: object): ClientRequest;
 }
 
 interface Agent {
   destroy(): void;
+  createConnection(options: object, done?: Connected): unknown;
 }
+
+type Connected = (error: Error | null, socket?: unknown) => void;
 
 interface ClientRequest {
   on(event: "response", listener: (answer: IncomingMessage) => void): this;
   on(event: "error", listener: (error: Error) => void): this;
   on(event: "upgrade", listener: (answer: IncomingMessage, socket: { destroy(): void }) => void): this;
-  on(event: "close", listener: () => void): this;
+  on(event: "connect", listener: (answer: IncomingMessage, socket: { destroy(): void }) => void): this;
+  on(event: "close" | "timeout", listener: () => void): this;
   end(body?: Uint8Array): void;
   destroy(reason?: Error): void;
 }
@@ -31,7 +35,7 @@ interface IncomingMessage extends AsyncIterable<Uint8Array> {
 
 /** What is used of a runtime. */
 interface Runtime {
-  process?: { getBuiltinModule?(name: string): unknown };
+  process?: { env?: Record<string, string | undefined>; getBuiltinModule?(name: string): unknown };
   navigator?: { userAgent?: string };
 }
 
@@ -42,6 +46,9 @@ interface Runtime {
  */
 const connections = { keepAlive: true, noDelay: true, maxFreeSockets: 256, timeout: 4000 };
 
+/** How long a proxy may take to connect. */
+const tunnelMs = 10_000;
+
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
@@ -50,10 +57,12 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
  */
 export class NodeSender implements Sender {
   readonly #load: (name: string) => Wire;
-  readonly #wires = new Map<string, { wire: Wire; agent: Agent }>();
+  readonly #proxies: Proxies;
+  readonly #routes = new Map<string, Route>();
 
-  private constructor(load: (name: string) => Wire) {
+  private constructor(load: (name: string) => Wire, env: Record<string, string | undefined>) {
     this.#load = load;
+    this.#proxies = new Proxies(env);
   }
 
   /**
@@ -64,7 +73,12 @@ export class NodeSender implements Sender {
     const { process, navigator } = runtime;
     if (typeof process?.getBuiltinModule !== "function") return undefined;
     if (navigator?.userAgent !== undefined && !navigator.userAgent.startsWith("Node.js/")) return undefined;
-    return new NodeSender((name) => process.getBuiltinModule?.(name) as Wire);
+    return new NodeSender((name) => process.getBuiltinModule?.(name) as Wire, process.env ?? {});
+  }
+
+  /** Throws a TypeError if the environment names what is no proxy for an address. */
+  check(url: string): void {
+    this.#proxies.for(new URL(url));
   }
 
   send(request: Outgoing): Promise<Whole> {
@@ -101,13 +115,21 @@ export class NodeSender implements Sender {
   ): void {
     signal.throwIfAborted();
     const target = new URL(url);
-    const { wire, agent } = this.#wire(target.protocol);
-    if (body) headers = { ...headers, "content-length": String(body.length) };
-    const request = wire.request(target, { method, headers, agent });
+    const { wire, agent, proxy } = this.#route(target);
+    headers = { ...headers };
+    if (body) headers["content-length"] = String(body.length);
+    if (proxy) {
+      headers["host"] = target.host;
+      if (proxy.authorization) headers["proxy-authorization"] = proxy.authorization;
+    }
+    const options = { method, headers, agent, ...(proxy && { path: target.href }) };
+    const request = wire.request(proxy?.url ?? target, options);
     const abort = () => request.destroy(new Error("the request was given up", { cause: signal.reason }));
     signal.addEventListener("abort", abort, { once: true });
     request
-      .on("error", failed)
+      .on("error", (error) =>
+        failed(proxy && isOfConnection(error) ? ProxyError.unreachable(proxy, error) : error),
+      )
       .on("close", () => signal.removeEventListener("abort", abort))
       .on("upgrade", (_answer, socket) => {
         failed(new Error("the protocol was changed"));
@@ -115,6 +137,7 @@ export class NodeSender implements Sender {
       })
       .on("response", (answer) => {
         try {
+          if (proxy && answer.statusCode === 407) throw ProxyError.refused(proxy, target, 407);
           if (redirects.has(answer.statusCode)) throw new Error(`status ${answer.statusCode} is a redirect`);
           answered(answer);
         } catch (error) {
@@ -125,20 +148,72 @@ export class NodeSender implements Sender {
       .end(body);
   }
 
-  #wire(protocol: string): { wire: Wire; agent: Agent } {
-    let known = this.#wires.get(protocol);
-    if (!known) {
-      const wire = this.#load(protocol === "https:" ? "node:https" : "node:http");
-      const { proxyEnv } = wire.globalAgent.options ?? {}; // set where Node takes its proxies from the environment
-      known = { wire, agent: new wire.Agent({ ...connections, proxyEnv }) };
-      this.#wires.set(protocol, known);
+  /** Returns how an address is reached. A proxy gets requests of http: as a whole, and carries the bytes of https:. */
+  #route(target: URL): Route {
+    let known = this.#routes.get(target.origin);
+    if (known) return known;
+    const proxy = this.#proxies.for(target);
+    const isTunnel = proxy && target.protocol === "https:";
+    const wire = this.#wire(isTunnel ? target : (proxy?.url ?? target));
+    const agent = new wire.Agent(connections);
+    if (isTunnel) {
+      const secure = agent.createConnection.bind(agent);
+      agent.createConnection = (options, done) => {
+        const connected: Connected = (error, socket) => {
+          if (error) done?.(error);
+          else done?.(null, secure({ ...options, socket }));
+        };
+        this.#connect(proxy, target, connected);
+      };
     }
+    known = { wire, agent, proxy: isTunnel ? undefined : proxy };
+    this.#routes.set(target.origin, known);
     return known;
   }
 
-  close(): void {
-    for (const { agent } of this.#wires.values()) agent.destroy();
+  /** Has a proxy connect to an address. */
+  #connect(proxy: Proxy, target: URL, done: Connected): void {
+    const path = `${target.hostname}:${target.port || 443}`;
+    const headers: Record<string, string> = { host: path };
+    if (proxy.authorization) headers["proxy-authorization"] = proxy.authorization;
+    const options = { method: "CONNECT", path, headers, agent: false, timeout: tunnelMs };
+    const request = this.#wire(proxy.url).request(proxy.url, options);
+    const refused = (answer: IncomingMessage) => ProxyError.refused(proxy, target, answer.statusCode);
+    request
+      .on("connect", (answer, socket) => {
+        if (answer.statusCode === 200) return done(null, socket);
+        socket.destroy();
+        done(refused(answer));
+      })
+      .on("response", (answer) => {
+        request.destroy();
+        done(refused(answer));
+      })
+      .on("timeout", () => request.destroy(new Error(`no answer within ${tunnelMs} ms`)))
+      .on("error", (error) => done(ProxyError.unreachable(proxy, error)))
+      .end();
   }
+
+  #wire({ protocol }: URL): Wire {
+    return this.#load(protocol === "https:" ? "node:https" : "node:http");
+  }
+
+  close(): void {
+    for (const { agent } of this.#routes.values()) agent.destroy();
+  }
+}
+
+/** How an address is reached: by a proxy that gets the requests, if there is one. */
+interface Route {
+  wire: Wire;
+  agent: Agent;
+  proxy: Proxy | undefined;
+}
+
+/** Whether an error came before there was a connection. */
+function isOfConnection(error: Error): boolean {
+  const { syscall } = error as { syscall?: unknown };
+  return syscall === "connect" || syscall === "getaddrinfo" || error instanceof AggregateError;
 }
 
 function headersOf(answer: IncomingMessage): Headers {

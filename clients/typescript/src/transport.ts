@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.js";
 import { InterlockError, InvalidRequest, Unreachable, OutcomeUnknown, refusal } from "./errors.js";
 import { encode, parse } from "./json.js";
+import { ProxyError } from "./proxy.js";
 import type { Flow, Outgoing, Sender, Whole } from "./sender.js";
 import { isA, words } from "./text.js";
 import type { Servers } from "./servers.js";
@@ -78,6 +79,7 @@ const unsent: ReadonlySet<unknown> = new Set([
   "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
   "ConnectionRefused",
+  "ERR_PROXY",
   "FailedToOpenSocket",
 ]);
 
@@ -159,9 +161,12 @@ export class Transport {
       advice: {
         action: "retry",
         retry_after_ms: 2000,
-        message: this.#hasAnswered
-          ? "try again a little later, and check that a server runs at that address"
-          : "start one with `interlock serve --data-dir data`, or set INTERLOCK_URL to the address of one",
+        message:
+          cause instanceof ProxyError
+            ? cause.next
+            : this.#hasAnswered
+              ? "try again a little later, and check that a server runs at that address"
+              : "start one with `interlock serve --data-dir data`, or set INTERLOCK_URL to the address of one",
       },
       cause,
     });
@@ -376,6 +381,8 @@ const noTLS = /wrong.version.number|packet.length.too.long|TLS handshake failed|
 /** Returns what is wrong if a server was not spoken to because of TLS. Nothing was sent then. */
 function wrongConnection(error: unknown, url: string): Unreachable | undefined {
   if (!isA(error, Error)) return undefined;
+  if (error instanceof ProxyError)
+    return error.isFinal ? misdirected(error.message, error.next, error) : undefined;
   const code = String((error as { code?: unknown }).code ?? "");
   const text = words(error);
   if (distrust.test(code) || text.includes("invalid peer certificate")) {
