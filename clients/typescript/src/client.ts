@@ -1,6 +1,7 @@
 import { Line, bodyOf, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
-import { Refused, TaskMoved, WaitTimeout } from "./errors.js";
+import { drainOn } from "./drain.js";
+import { ClientClosed, Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Keeper, type Session } from "./keeper.js";
 import { Lease, under } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
@@ -10,7 +11,7 @@ import { perform, type Action, type EffectOptions } from "./effect.js";
 import { startRun, type RunOptions } from "./run.js";
 import { work, type Done, type Job, type WorkOptions } from "./worker.js";
 import { commitBody, type Commit } from "./state.js";
-import { linked, type Signal } from "./stop.js";
+import { Stop, linked, type Signal } from "./stop.js";
 import {
   Transport,
   type Answer,
@@ -49,6 +50,11 @@ export interface ClientOptions {
   fetch?: typeof fetch;
   /** The clock that leases are timed by. */
   clock?: Clock;
+  /**
+   * Signals of the process, such as ["SIGTERM"], at which the client drains. Then the process ends by the signal, unless
+   * the program listens to it as well. A second signal does not wait. None if left out.
+   */
+  drainOn?: readonly string[];
 }
 
 /** The settings of a request. */
@@ -102,6 +108,10 @@ export class Client implements AsyncDisposable {
   readonly keeper: Keeper;
   /** @internal */
   readonly line: Line;
+  /** Ends the pulls of all workers. @internal */
+  readonly draining = new Stop();
+  readonly #working = new Set<Promise<void>>();
+  readonly #forgetSignals: () => void;
   #flows = 0;
   #closing: Promise<void> | undefined;
 
@@ -128,6 +138,7 @@ export class Client implements AsyncDisposable {
       sessionTTLMs: options.sessionTTLMs,
     });
     this.line = new Line(this.transport, this.keeper, this.clock);
+    this.#forgetSignals = drainOn(this, options.drainOn ?? []);
   }
 
   /** Returns a name of a flow that no other request of this client has. */
@@ -366,7 +377,12 @@ export class Client implements AsyncDisposable {
     options: WorkOptions,
     handle: (job: Job) => Done | undefined | void | PromiseLike<Done | undefined | void>,
   ): Promise<void> {
-    return work(this, options, handle);
+    const working = work(this, options, handle);
+    const over = working
+      .catch(() => {}) // its caller learns of it
+      .finally(() => this.#working.delete(over));
+    this.#working.add(over);
+    return working;
   }
 
   /** Sends a message to the single writer of a key. The task that it returns ends with the reply. */
@@ -456,8 +472,19 @@ export class Client implements AsyncDisposable {
     }
   }
 
+  /**
+   * Ends the work of all workers as their signals do: they take no more tasks, and finish those that run. Then it closes
+   * the client, which releases all other leases.
+   */
+  async drain(): Promise<void> {
+    this.draining.abort(new ClientClosed());
+    await Promise.all(this.#working);
+    await this.close();
+  }
+
   /** Ends the session: its leases are released and its places in line left. Pending calls reject. */
   close(): Promise<void> {
+    this.#forgetSignals();
     this.#closing ??= this.keeper.close().finally(() => this.transport.close());
     return this.#closing;
   }

@@ -145,7 +145,7 @@ class Worker {
     readonly options: WorkOptions,
     readonly handle: Handler,
   ) {
-    const { signal, end } = linked([options.signal, client.keeper.closed]);
+    const { signal, end } = linked([options.signal, client.draining, client.keeper.closed]);
     this.stop = signal;
     const hurry = () => {
       const timer = later(() => this.#late.abort(signal.reason), client.transport.config.retryForMs);

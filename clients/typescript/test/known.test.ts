@@ -209,7 +209,7 @@ test("a lease whose handle is collected is given back at once, with a warning", 
   const reason = await aborted(signal);
   assert.ok(reason instanceof LeaseLost && reason.code === "released");
   await using next = await operator.lease("known:7");
-  assert.equal(next.changed, false);
+  assert.equal(next.held, true);
 });
 
 test("a lease lives while one of its handles does, and while its block runs", async () => {
