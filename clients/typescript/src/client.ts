@@ -48,6 +48,11 @@ export interface ClientOptions {
    * HTTPS_PROXY, HTTP_PROXY or ALL_PROXY name, but for the addresses of NO_PROXY and this machine.
    */
   fetch?: typeof fetch;
+  /**
+   * For how long a thread of its own keeps the leases while the event loop stands still, such as in a computation: not at
+   * all if left out. It does not use fetch, which must be left out.
+   */
+  standbyMs?: number;
   /** The clock that leases are timed by. */
   clock?: Clock;
   /**
@@ -116,6 +121,10 @@ export class Client implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   constructor(options: ClientOptions = {}) {
+    if (options.standbyMs !== undefined && options.fetch)
+      throw new TypeError(
+        "standbyMs sends from another thread, where fetch does not reach: leave one of them out",
+      );
     const servers = new Servers(options.url ?? environment("INTERLOCK_URL") ?? "http://127.0.0.1:7420");
     this.agent = options.agent ?? environment("INTERLOCK_AGENT") ?? `typescript-${processID()}`;
     this.clock = options.clock ?? new Clock();
@@ -136,6 +145,7 @@ export class Client implements AsyncDisposable {
       clock: this.clock,
       agent: this.agent,
       sessionTTLMs: options.sessionTTLMs,
+      standbyMs: options.standbyMs,
     });
     this.line = new Line(this.transport, this.keeper, this.clock);
     this.#forgetSignals = drainOn(this, options.drainOn ?? []);

@@ -10,6 +10,7 @@ import {
   sessionIsGone,
 } from "./errors.js";
 import { attentiveMs, type Servers } from "./servers.js";
+import { Standby, type Kept } from "./standby.js";
 import { Stop, orAborted, sleep, unref, type Signal } from "./stop.js";
 import { warn } from "./text.js";
 import type { OperationName, RequestParameters, Sending, Transport } from "./transport.js";
@@ -153,6 +154,8 @@ export interface KeeperConfig {
   agent: string;
   /** The ttl that is asked for the session, if any. */
   sessionTTLMs: number | undefined;
+  /** How long a thread keeps the leases while the event loop stands still, if at all. */
+  standbyMs: number | undefined;
 }
 
 /** Keeps the leases of a client alive: one session, one timer, however many leases there are. */
@@ -184,7 +187,11 @@ export class Keeper {
   /** The leases of blocks, which hold them until they end. */
   readonly blocks = new Set<object>();
 
-  constructor(readonly config: KeeperConfig) {}
+  #standby: Standby | undefined;
+
+  constructor(readonly config: KeeperConfig) {
+    if (config.standbyMs !== undefined) Standby.check();
+  }
 
   /** Ends when the client is closed. */
   get closed(): Signal {
@@ -246,8 +253,51 @@ export class Keeper {
     const { id, name, ttl_ms } = answer.data.session;
     this.#session = { id, name, ttlMs: ttl_ms, beatAt: answer.sentAt };
     this.#confirmedSlept = slept;
+    this.#standBy();
     this.#planBeat();
     return this.#session;
+  }
+
+  /** Starts the thread that keeps the leases while the event loop stands still, if one is asked for. */
+  #standBy(): void {
+    const { standbyMs, servers, transport } = this.config;
+    if (standbyMs === undefined || this.#standby) return;
+    const { credential, namespace } = transport.config;
+    const failed = (why: string) => {
+      this.#standby = undefined;
+      warn(`no thread keeps the leases while the event loop stands still: ${why}`);
+    };
+    this.#standby = new Standby(
+      { urls: servers.urls, credential, namespace, standbyMs },
+      (kept) => this.#kept(kept),
+      failed,
+    );
+  }
+
+  /** Tells the thread of a heartbeat, or of a lease. */
+  #tell(change: { add?: LeaseID; remove?: LeaseID } = {}): void {
+    if (!this.#standby || !this.#session) return;
+    const { id, beatAt } = this.#session;
+    this.#standby.tell({
+      at: this.config.clock.now(),
+      beatAt,
+      ttlMs: this.shortestMs,
+      session: id,
+      ...change,
+    });
+  }
+
+  /** Takes note of a heartbeat of the thread. */
+  #kept({ sentAt, session, leases, answer }: Kept): void {
+    if (this.#session?.id !== session) return;
+    this.#session.beatAt = Math.max(this.#session.beatAt, sentAt);
+    for (const id of leases) this.grants.get(id)?.confirm(sentAt);
+    this.#report(answer, sentAt);
+  }
+
+  /** Takes over what the thread has learned, also if the event loop has not run since. */
+  sync(): void {
+    this.#standby?.sync();
   }
 
   /** Heartbeats come often enough for a lease of this ttl that is being asked for. */
@@ -270,6 +320,7 @@ export class Keeper {
     const grant = new Grant(this, session, info, reused ? sentAt - info.ttl_ms : sentAt);
     grant.update(info, sentAt);
     this.grants.set(info.id, grant);
+    this.#tell({ add: info.id });
     // A grant that has been on its way for long is confirmed by a heartbeat, or is over already.
     for (let n = 0; n < 2 && grant.deadline - this.config.clock.now() < info.ttl_ms / 2; n++)
       await this.#beat();
@@ -280,7 +331,9 @@ export class Keeper {
   }
 
   forget(grant: Grant): void {
-    if (this.grants.get(grant.info.id) === grant) this.grants.delete(grant.info.id);
+    if (this.grants.get(grant.info.id) !== grant) return;
+    this.grants.delete(grant.info.id);
+    this.#tell({ remove: grant.info.id });
   }
 
   /** Takes note of a handle. */
@@ -368,6 +421,7 @@ export class Keeper {
     cancel(this.#timer);
     const late = Math.round(this.config.clock.steady() - this.#due);
     this.#due = Infinity;
+    if (this.#standby && late <= (this.config.standbyMs ?? 0)) return; // it has kept them
     const ttl = this.shortestMs;
     if (this.grants.size === 0 || late <= ttl / 3) return;
     warn(
@@ -397,6 +451,7 @@ export class Keeper {
 
   /** Drops the leases that are over by this machine's clock. */
   #drop(now: number): void {
+    this.sync();
     const over = [...this.grants.values()].filter((g) => now >= g.deadline);
     for (const g of over) this.leave(g.info.id);
     loseAll(over.map((g) => [g, expired(g, now)]));
@@ -446,6 +501,7 @@ export class Keeper {
       this.#confirmedSlept = slept;
       this.#failures = 0;
       this.#nextBeat = Infinity;
+      this.#tell();
       this.#planBeat();
       if (this.#unsure) {
         this.#unsure = false;
@@ -518,6 +574,8 @@ export class Keeper {
   async close(): Promise<void> {
     const session = this.#session;
     cancel(this.#timer);
+    this.#standby?.close();
+    this.#standby = undefined;
     this.#closing.abort(new ClientClosed());
     loseAll([...this.grants.values()].map((g) => [g, lossOf(new ClientClosed())]));
     const opening = this.#opening;

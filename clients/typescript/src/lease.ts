@@ -142,6 +142,7 @@ export class Lease implements AsyncDisposable {
   }
 
   #loss(): LeaseLost | undefined {
+    this.#grant.keeper.sync();
     if (this.#verdict) return this.#verdict;
     if (this.#own.signal.aborted) return this.#own.signal.reason as LeaseLost;
     if (this.#grant.lost) return this.#grant.lost;

@@ -55,6 +55,10 @@ export class Servers {
     return this.#current;
   }
 
+  get urls(): readonly string[] {
+    return this.#urls;
+  }
+
   url(index: number): string {
     return this.#urls[index] ?? "";
   }

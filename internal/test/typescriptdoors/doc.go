@@ -4,6 +4,7 @@
 //	testdata/package-lock.json   the packages of npm with their hashes
 //	testdata/scenes.ts           the scenes that each framework plays
 //	testdata/smoke.mjs           what runs on every runtime
+//	testdata/standby.mjs         the thread that keeps leases, on every runtime
 //	testdata/commonjs            the same with CommonJS
 //
 // scripts/typescript-tools.sh doors installs the packages below dist.
