@@ -1,11 +1,21 @@
+/** What is used of a runtime. */
+interface Runtime {
+  process?: { getBuiltinModule?(name: string): Partial<typeof globalThis> | undefined };
+}
+
+const { process } = globalThis as Runtime;
+const { performance: meter = performance } = process?.getBuiltinModule?.("node:perf_hooks") ?? {};
+const { setTimeout: set = setTimeout, clearTimeout: clear = clearTimeout } =
+  process?.getBuiltinModule?.("node:timers") ?? {};
+
 /**
- * What the clocks and timers of the runtime are at the import of this module. Those that a test puts in
- * their place later stand still, and a lease that is held would end.
+ * The clocks and timers of the runtime, as they are at the import of this module. Those that a test puts in the place
+ * of the global ones stand still, and a lease that is held would end.
  */
-const monotonic = performance.now.bind(performance);
+const monotonic = meter.now.bind(meter);
 const wall = Date.now.bind(Date);
-const setTimer = globalThis.setTimeout.bind(globalThis);
-const clearTimer = globalThis.clearTimeout.bind(globalThis);
+const setTimer = set.bind(globalThis);
+const clearTimer = clear.bind(globalThis);
 
 export type Timer = ReturnType<typeof setTimeout>;
 

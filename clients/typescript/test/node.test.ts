@@ -271,9 +271,12 @@ test("other runtimes, browsers and an old Node send by fetch", () => {
 });
 
 /** Runs a program with the client, and returns how it ended. */
-async function run(program: string): Promise<{ code: number | null; text: string }> {
+function run(program: string): Promise<{ code: number | null; text: string }> {
   const index = new URL("../src/index.js", import.meta.url).href;
-  const text = `import { Client } from ${JSON.stringify(index)};\n${program}`;
+  return spawned(`import { Client } from ${JSON.stringify(index)};\n${program}`);
+}
+
+async function spawned(text: string): Promise<{ code: number | null; text: string }> {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", text], {
     env: { ...process.env, INTERLOCK_URL: server.url },
   });
@@ -317,4 +320,23 @@ test("an abort at any moment leaves no rejection that nothing handles", async ()
   `);
   assert.equal(code, 0, text);
   assert.equal(text, "1\n");
+});
+
+test("fake timers that are there before the import, as with jest, do not stop a keeper", async () => {
+  const module = (name: string) => JSON.stringify(new URL(`../src/${name}.js`, import.meta.url).href);
+  const { code, text } = await spawned(`
+    globalThis.setTimeout = globalThis.clearTimeout = () => 0;
+    globalThis.performance = { now: () => 0 };
+    Date.now = () => 0;
+    const { Client } = await import(${module("index")});
+    const { sleep } = await import(${module("stop")});
+    const client = new Client();
+    const lease = await client.lease("node:fake");
+    const before = lease.leftMs;
+    await sleep(5);
+    console.log(lease.leftMs < before);
+    await client.close();
+  `);
+  assert.equal(code, 0, text);
+  assert.equal(text, "true\n");
 });
