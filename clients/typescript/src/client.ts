@@ -21,6 +21,7 @@ import {
 } from "./transport.js";
 import { limits, type Operations } from "./types.js";
 import type * as t from "./types.js";
+import { checkTTL } from "./text.js";
 import { watch, type WatchOptions } from "./watch.js";
 
 /** The settings of a client. Each has a default that works with a server on this machine. */
@@ -126,6 +127,7 @@ export class Client implements AsyncDisposable {
         "standbyMs sends from another thread, where fetch does not reach: leave one of them out",
       );
     const servers = new Servers(options.url ?? environment("INTERLOCK_URL") ?? "http://127.0.0.1:7420");
+    checkTTL(options.sessionTTLMs);
     this.agent = options.agent ?? environment("INTERLOCK_AGENT") ?? `typescript-${processID()}`;
     this.clock = options.clock ?? new Clock();
     this.transport = new Transport({
@@ -161,6 +163,7 @@ export class Client implements AsyncDisposable {
    * 0), WaitTimeout, Deadlock or another refusal, or with the reason of the signal.
    */
   async lease(what: What, options: LeaseOptions = {}): Promise<Lease> {
+    checkTTL(options.ttlMs);
     const flow = options.flow ?? this.newFlow();
     const expected = this.keeper.expect(options.ttlMs);
     try {

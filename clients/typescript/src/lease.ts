@@ -5,7 +5,7 @@ import { linked, listen, orAborted } from "./stop.js";
 import type { Commit } from "./state.js";
 import { InterlockError, LeaseLost, OutcomeUnknown, leaseIsGone } from "./errors.js";
 import { Grant, expired, lossOf, type Remains } from "./keeper.js";
-import { clip } from "./text.js";
+import { checkTTL, clip } from "./text.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
 
@@ -246,6 +246,7 @@ export class Lease implements AsyncDisposable {
 
   /** Renews the lease by itself, changes its ttl from now on, or reports progress to those who wait. */
   async renew(change: { ttlMs?: number; progress?: t.Progress } = {}): Promise<void> {
+    checkTTL(change.ttlMs);
     const body: t.RenewRequest = {};
     if (change.ttlMs !== undefined) body.ttl_ms = change.ttlMs;
     if (change.progress !== undefined) body.progress = change.progress;

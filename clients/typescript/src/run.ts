@@ -1,6 +1,7 @@
 import type { Client } from "./client.js";
 import { Lease } from "./lease.js";
 import type { Signal } from "./stop.js";
+import { checkTTL } from "./text.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
 
@@ -19,6 +20,7 @@ export interface RunOptions {
 
 /** Starts a run, as a lease on a permit of the organisation and of the workflow. */
 export async function startRun(client: Client, options: RunOptions): Promise<Lease> {
+  checkTTL(options.ttlMs);
   const session = await client.keeper.session(options.signal);
   const flow = client.newFlow();
   const wait = Math.min(options.waitMs ?? limits.defaultRunWaitMs, limits.maxLongPollMs);

@@ -41,6 +41,19 @@ export function words(error: unknown): string {
   }
 }
 
+const longTTLs = new Set<number>();
+
+/** Warns of a ttl above an hour, once for each: in milliseconds, an hour is 3,600,000. */
+export function checkTTL(ttlMs: number | undefined): void {
+  if (ttlMs === undefined || !(ttlMs > 3_600_000) || longTTLs.has(ttlMs)) return;
+  longTTLs.add(ttlMs);
+  const hours = Math.round(ttlMs / 360_000) / 10;
+  warn(
+    `a ttl of ${ttlMs} ms is ${hours} hours: when the process dies, its keys stay taken for so long. Leases are ` +
+      "renewed by themselves, so that a ttl of seconds or minutes does, such as 30_000",
+  );
+}
+
 /** Tells whoever runs the program, once for each call. */
 export function warn(message: string): void {
   interface Process {

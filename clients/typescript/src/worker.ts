@@ -14,7 +14,7 @@ import { resultOf, unstored, type Result } from "./json.js";
 import { lossOf, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
 import { linked, listen, sleep, type Signal } from "./stop.js";
-import { clip, isA, warn, words } from "./text.js";
+import { checkTTL, clip, isA, warn, words } from "./text.js";
 import type { RequestParameters } from "./transport.js";
 import { limits } from "./types.js";
 import type * as t from "./types.js";
@@ -101,6 +101,7 @@ type Handler = (job: Job) => Done | undefined | void | PromiseLike<Done | undefi
 
 /** Works on the tasks of a queue; see Client.work. */
 export async function work(client: Client, options: WorkOptions, handle: Handler): Promise<void> {
+  checkTTL(options.ttlMs);
   const most = options.concurrency ?? 1;
   if (!(most >= 1)) throw new TypeError(`a concurrency of ${most} handles nothing: use 1 or more`);
   const { closed } = client.keeper;

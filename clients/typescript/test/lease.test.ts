@@ -263,3 +263,13 @@ test("a crowd at one key is served in order, without a poll too many", async () 
   assert.equal(sent.get("leases"), 51);
   assert.equal(sent.get("ticket"), 50);
 });
+
+test("a ttl above an hour is named, and one that was meant in seconds is refused", async () => {
+  const client = server.client("billing-7");
+  const warned = new Promise<Error>((resolve) =>
+    process.on("warning", (warning) => /a ttl of/.test(warning.message) && resolve(warning)),
+  );
+  await (await client.lease("ttl:1", { ttlMs: 36_000_000 })).release();
+  assert.match((await warned).message, /^a ttl of 36000000 ms is 10 hours: when the process dies, /);
+  assert.match(String(await failure(client.lease("ttl:1", { ttlMs: 30 }))), /ttl 30ms is not between 1s and/);
+});
