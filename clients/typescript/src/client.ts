@@ -50,15 +50,15 @@ export interface ClientOptions {
    */
   fetch?: typeof fetch;
   /**
-   * For how long a thread of its own keeps the leases while the event loop stands still, such as in a computation: not at
-   * all if left out. It does not use fetch, which must be left out.
+   * For how long a thread of its own keeps the leases while the event loop stands still, such as in a computation:
+   * not at all if left out. It does not use fetch, which must be left out.
    */
   standbyMs?: number;
   /** The clock that leases are timed by. */
   clock?: Clock;
   /**
-   * Signals of the process, such as ["SIGTERM"], at which the client drains. Then the process ends by the signal, unless
-   * the program listens to it as well. A second signal does not wait. None if left out.
+   * Signals of the process, such as ["SIGTERM"], at which the client drains. Then the process ends by the signal,
+   * unless the program listens to it as well. A second signal does not wait. None if left out.
    */
   drainOn?: readonly string[];
 }
@@ -486,8 +486,8 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Ends the work of all workers as their signals do: they take no more tasks, and finish those that run. Then it closes
-   * the client, which releases all other leases.
+   * Ends the work of all workers as their signals do: they take no more tasks, and finish those that run. Then it
+   * closes the client, which releases all other leases.
    */
   async drain(): Promise<void> {
     this.draining.abort(new ClientClosed());
