@@ -393,6 +393,14 @@ function wrongConnection(error: unknown, url: string): Unreachable | undefined {
       error,
     );
   }
+  if (/\btunnel\b/.test(text)) {
+    return misdirected(
+      `the proxy of the environment does not connect to ${url} (${text})`,
+      "put the user and the password of the proxy into its variable, have it allow the connection, or name the server " +
+        "in NO_PROXY if it is reached without a proxy",
+      error,
+    );
+  }
   if (!noTLS.test(`${code} ${text}`)) return undefined;
   return misdirected(`what answers at ${url} does not speak TLS`, "use an address with http://", error);
 }

@@ -61,7 +61,7 @@ class Stage {
     const grant = [...this.client.keeper.grants.values()].find((g) => g.info.id === lease.id);
     assert.ok(grant);
     // A grant that has been on its way for long has the keeper look at all others.
-    await failure(this.client.keeper.adopt(grant.session, { ...grant.info, id: "l_late" as never }, -60_000));
+    await failure(this.client.keeper.adopt(grant.session, { ...grant.info, id: "l_99" as never }, -60_000));
     assert.ok(lease.signal.aborted);
   }
 }
@@ -127,7 +127,7 @@ const causes: Record<string, [api.Code, (stage: Stage, lease: Lease) => Promise<
       stage.answer = () => heartbeat("revoked", "l_1", "l_2");
       const grant = stage.client.keeper.grants.get(lease.id);
       assert.ok(grant);
-      await stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_late" as never }, 0);
+      await stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_99" as never }, 0);
     },
   ],
   "the clock": ["expired", (stage, lease) => stage.runOut(lease)],
@@ -138,7 +138,7 @@ const causes: Record<string, [api.Code, (stage: Stage, lease: Lease) => Promise<
       stage.now += 16_000;
       const grant = stage.client.keeper.grants.get(lease.id);
       assert.ok(grant);
-      await failure(stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_late" as never }, 0));
+      await failure(stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_99" as never }, 0));
     },
   ],
   "the end of the client": ["session_ended", (stage) => stage.client.close()],

@@ -277,6 +277,8 @@ test("a server that is not to be spoken to is named at once, with what to set", 
     [handshake("self-signed certificate", "DEPTH_ZERO_SELF_SIGNED_CERT"), /NODE_EXTRA_CA_CERTS/],
     [handshake("certificate has expired", "CERT_HAS_EXPIRED"), /certificate has expired/],
     [handshake("Hostname/IP does not match", "ERR_TLS_CERT_ALTNAME_INVALID"), /by a name that is in its/],
+    [handshake("client error (Connect): unsuccessful tunnel"), /the proxy of the environment .* NO_PROXY/],
+    [handshake("Proxy refused to open a tunnel: 407 No"), /put the user and the password/],
     [handshake("client error (Connect): invalid peer certificate: UnknownIssuer"), /DENO_CERT/],
     [handshake("write EPROTO: ssl3_get_record:wrong version number", "EPROTO"), /does not speak TLS.*http:/],
     [
