@@ -247,12 +247,14 @@ export class Line {
   ): Promise<Obtained> {
     let ticket: t.Ticket | undefined;
     for (;;) {
+      if (ticket) this.keeper.tickets.delete(ticket.id);
       const { data } = answer;
       if ("lease" in data && data.outcome === "granted") {
         return { granted: data as t.Granted, session, sentAt: answer.sentAt };
       }
       if (!("ticket" in data)) throw unexpected(data);
       ticket = data.ticket;
+      this.keeper.tickets.add(ticket.id);
       try {
         waiting.onQueued?.(ticket, data.holders);
         const left = until - this.clock.steady();
@@ -268,8 +270,10 @@ export class Line {
           )
           .finally(end);
       } catch (error) {
-        if (error instanceof InterlockError && error.problem && isDecided(error)) throw error;
-        if (this.keeper.closed.aborted) throw this.keeper.closed.reason;
+        const isOver = error instanceof InterlockError && error.problem && isDecided(error);
+        if (!isOver && this.keeper.closed.aborted) throw this.keeper.closed.reason;
+        this.keeper.tickets.delete(ticket.id);
+        if (isOver) throw error;
         const kept = await this.shielded(this.#leave(ticket, late, session));
         if (kept) return kept;
         if (!(error instanceof InterlockError) || isDecided(error)) throw error;
@@ -293,7 +297,9 @@ export class Line {
     if ("ticket" in data) return this.#leave(data.ticket, late, session);
     if (!("lease" in data)) return undefined;
     if (late === "return") return { granted: data as t.Granted, session, sentAt: answer.sentAt };
-    if (this.keeper.grants.has(data.lease.id)) return undefined; // an earlier request of the flow holds it
+    // An earlier request of the flow holds it, or another client of a joined session.
+    if (this.keeper.grants.has(data.lease.id) || (session.isJoined && "reused" in data && data.reused))
+      return undefined;
     await this.keeper.insist("releaseLease", { path: { id: data.lease.id } });
     return undefined;
   }

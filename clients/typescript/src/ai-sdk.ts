@@ -3,9 +3,9 @@
  *
  * @packageDocumentation
  */
-import type { LeaseOptions, What } from "./acquire.js";
+import type { What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { guarded, isGuarded, isReport, markGuarded, type Tool } from "./guarded.js";
+import { guarded, isGuarded, isReport, markGuarded, type GuardOptions, type Tool } from "./guarded.js";
 import type { Lease } from "./lease.js";
 
 /** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
@@ -30,15 +30,16 @@ interface Executable {
 }
 
 /**
- * Returns the tools of a model with some of them guarded: each call of such a tool acquires its lease,
- * runs, and releases it. The model reads a refusal as the tool's result, also past its toModelOutput, and
+ * Returns the tools of a model with some of them guarded: such a tool runs under a lease, from the first call
+ * that names the key to the end of Client.turn, which generateText or the use of a stream is to run in. With
+ * hold: "call" each call has the lease for itself. The model reads a refusal as the tool's result, also past its toModelOutput, and
  * the abort signal of the call ends the wait. A tool that yields intermediate results returns the last one.
  */
 export function guardTools<T extends Record<string, object>>(
   client: Client,
   tools: T,
   keys: { [Name in keyof T]?: Keys },
-  options: LeaseOptions = {},
+  options: GuardOptions = {},
 ): T {
   const all: Record<string, object> = { ...tools };
   for (const [name, of] of Object.entries(keys) as [string, Keys | undefined][]) {
@@ -54,7 +55,7 @@ export function guardTool<T extends object>(
   client: Client,
   tool: T,
   keys: Keys,
-  options: LeaseOptions = {},
+  options: GuardOptions = {},
 ): T {
   const { execute, toModelOutput } = tool as Executable;
   if (typeof execute !== "function") {

@@ -1,17 +1,20 @@
-import { Line, bodyOf, type LeaseOptions, type What } from "./acquire.js";
+import { Line, bodyOf, claimsOf, defaultWaitMs, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
+import { collide, originOf, overlap, ownLease, scopes, within, type Origin, type Scope } from "./context.js";
 import { drainOn } from "./drain.js";
-import { ClientClosed, Refused, TaskMoved, WaitTimeout } from "./errors.js";
+import { ClientClosed, Held, LeaseLost, Refused, TaskMoved, WaitTimeout } from "./errors.js";
+import { Run } from "./hold.js";
 import { Keeper, type Session } from "./keeper.js";
 import { Lease, under } from "./lease.js";
 import { Servers, attentiveMs } from "./servers.js";
+import { enter, type Turn } from "./siblings.js";
 import { NodeSender } from "./node.js";
 import { FetchSender, type Sender } from "./sender.js";
 import { perform, type Action, type EffectOptions } from "./effect.js";
 import { startRun, type RunOptions } from "./run.js";
 import { work, type Done, type Job, type WorkOptions } from "./worker.js";
 import { commitBody, type Commit } from "./state.js";
-import { Stop, linked, type Signal } from "./stop.js";
+import { Stop, linked, listen, type Signal } from "./stop.js";
 import {
   Transport,
   type Answer,
@@ -61,6 +64,20 @@ export interface ClientOptions {
    * unless the program listens to it as well. A second signal does not wait. None if left out.
    */
   drainOn?: readonly string[];
+  /**
+   * Whether the client is part of what encloses it. Below `interlock run` and `interlock task work` it then
+   * joins their session, and within a lease of another client of the same server, credential and agent it
+   * uses that one's session: what they hold is its own. Left out, it joins if url, namespace, credential and
+   * agent are not others than those of the environment. true: a client that cannot join is a TypeError.
+   * false: it has a session of its own, as a sub-agent that must not share.
+   */
+  join?: boolean;
+}
+
+/** How the run of an agent is begun. */
+export interface TurnOptions {
+  /** A flow of its own, for a run that must not use what encloses it. Left out, it is that of the enclosing lease. */
+  flow?: string;
 }
 
 /** The settings of a request. */
@@ -77,6 +94,27 @@ function defaultSender(servers: Servers): Sender {
   if (!sender) return new FetchSender((input, init) => fetch(input, init));
   for (let n = 0; n < servers.count; n++) sender.check(servers.url(n));
   return sender;
+}
+
+/** Whether a claim is for a part of what the key counts: each has its own. */
+function isCounted({ mode, permits }: t.ClaimRequest): boolean {
+  return (
+    mode === "permits" ||
+    mode === "barrier" ||
+    mode === "member" ||
+    (mode === undefined && permits !== undefined)
+  );
+}
+
+/** The refusal of what the client holds itself: nobody but the program knows whether that encloses the call. */
+function heldByOwn(error: Held | WaitTimeout): Held | WaitTimeout {
+  const { code, problem, retryable } = error;
+  const message = `${error.message.replace(/\.$/, "")}: another call of this client holds it`;
+  const next =
+    "if that lease encloses this call, take it by withLease, or make the call within its enclose; else ask again later";
+  const advice = { action: "fix_request", retry_after_ms: error.retryAfterMs, message: next } as const;
+  const reason = { code, message, retryable, advice, ...(problem ? { problem } : {}) };
+  return error instanceof Held ? new Held(reason) : new WaitTimeout(reason);
 }
 
 /** What a credential or the name of a namespace is made of. */
@@ -118,6 +156,14 @@ export class Client implements AsyncDisposable {
   readonly draining = new Stop();
   readonly #working = new Set<Promise<void>>();
   readonly #forgetSignals: () => void;
+  /** The server and the namespace. @internal */
+  readonly place: string;
+  /** What clients have in common that use each other's sessions in a context. @internal */
+  readonly party: string;
+  /** The lease around this process, if it is of the same place. */
+  readonly #origin: Origin | undefined;
+  /** What encloses each call, if the session is joined. */
+  readonly #root: Scope | undefined;
   #flows = 0;
   #closing: Promise<void> | undefined;
 
@@ -126,8 +172,9 @@ export class Client implements AsyncDisposable {
       throw new TypeError(
         "standbyMs sends from another thread, where fetch does not reach: leave one of them out",
       );
-    const servers = new Servers(options.url ?? environment("INTERLOCK_URL") ?? "http://127.0.0.1:7420");
     checkTTL(options.sessionTTLMs);
+    const near = environment("INTERLOCK_URL") ?? "http://127.0.0.1:7420";
+    const servers = new Servers(options.url ?? near);
     this.agent = options.agent ?? environment("INTERLOCK_AGENT") ?? `typescript-${processID()}`;
     this.clock = options.clock ?? new Clock();
     this.transport = new Transport({
@@ -141,6 +188,26 @@ export class Client implements AsyncDisposable {
         servers.several ? Math.min(attentiveMs, Math.max(250, this.keeper.shortestMs / 4)) : 10_000,
       sender: options.fetch ? new FetchSender(options.fetch) : defaultSender(servers),
     });
+    const { credential, namespace } = this.transport.config;
+    this.place = JSON.stringify([[...servers.urls].sort(), namespace ?? ""]);
+    const origin = originOf(environment);
+    const isNear =
+      new Servers(near).urls.some((url) => servers.urls.includes(url)) &&
+      (namespace ?? "") === (lineOf("namespace", environment("INTERLOCK_NAMESPACE")) ?? "");
+    this.#origin = isNear ? origin : undefined;
+    const isSame =
+      credential === lineOf("credential", environment("INTERLOCK_CREDENTIAL")) &&
+      this.agent === (environment("INTERLOCK_AGENT") ?? this.agent);
+    const joins = options.join !== false && isSame ? this.#origin : undefined;
+    if (options.join === true && !joins) {
+      throw new TypeError(
+        "join: true needs a session to join: start the process below `interlock run` or `interlock task work`, " +
+          "and leave out url, namespace, credential and agent",
+      );
+    }
+    this.#root = joins && { client: this, flow: joins.flow, outer: undefined };
+    this.party =
+      options.join === false ? crypto.randomUUID() : JSON.stringify([this.place, this.agent, credential]);
     this.keeper = new Keeper({
       transport: this.transport,
       servers,
@@ -148,6 +215,7 @@ export class Client implements AsyncDisposable {
       agent: this.agent,
       sessionTTLMs: options.sessionTTLMs,
       standbyMs: options.standbyMs,
+      origin: joins,
     });
     this.line = new Line(this.transport, this.keeper, this.clock);
     this.#forgetSignals = drainOn(this, options.drainOn ?? []);
@@ -158,14 +226,149 @@ export class Client implements AsyncDisposable {
     return `flow-${++this.#flows}`;
   }
 
+  /** Returns what encloses the caller and may be used by this client, the innermost first. */
+  *#around(): Generator<Scope> {
+    for (const scope of scopes()) {
+      const { client, lease, run } = scope;
+      const isUsed = client.party === this.party && !client.keeper.closed.aborted;
+      if (isUsed && (lease?.held || run?.isOver === false)) yield scope;
+      if (scope.isApart) return;
+    }
+    if (this.#root) yield this.#root;
+  }
+
+  /** Whether anything encloses the caller. @internal */
+  isWithin(): boolean {
+    return this.#around().next().done === false;
+  }
+
+  /** Returns the keys that a scope holds. */
+  #keysOf(scope: Scope): readonly string[] {
+    if (scope === this.#root) return this.#origin?.keys ?? [];
+    return [...(scope.lease?.keys ?? []), ...(scope.run?.kept.flatMap((lease) => lease.keys) ?? [])];
+  }
+
+  /** Chooses what encloses a request: the innermost scope that has one of its keys, else the innermost. */
+  #scopeOf(claims: readonly t.ClaimRequest[] | undefined): Scope | undefined {
+    const around = [...this.#around()];
+    const has = (scope: Scope) =>
+      this.#keysOf(scope).some((key) => claims?.some((claim) => overlap(claim.key, key)));
+    return around.find(has) ?? (claims?.every(isCounted) ? undefined : around[0]);
+  }
+
+  /** Returns the flow of what encloses the caller, or one of its own. @internal */
+  flowAround(): string {
+    const [scope] = this.#around();
+    return scope?.client === this ? scope.flow : this.newFlow();
+  }
+
+  /** Returns the leases that enclose the caller, whoever's they are. */
+  *#enclosing(): Generator<Lease> {
+    for (const { client, lease, run } of scopes()) {
+      if (client.place !== this.place) continue;
+      for (const one of [lease, ...(run?.kept ?? [])]) if (one?.held) yield one;
+    }
+  }
+
+  /** Refuses a request that would wait for what encloses it, before it stands in line. */
+  #refuseClaims(claims: readonly t.ClaimRequest[], flow: string): void {
+    for (const lease of this.#enclosing()) {
+      if (lease.client === this && lease.flow === flow) continue;
+      const own = lease.claims.find((held) => claims.some((claim) => collide(held, claim)));
+      if (own) throw ownLease(own.key, lease.fence, lease.info.purpose);
+    }
+  }
+
+  /** Does the same by the holders that the server names: a key may have several spellings. */
+  #refuseHolders(holders: readonly t.Holder[]): void {
+    const fences = new Set([this.#origin?.fence, ...[...this.#enclosing()].map((lease) => lease.fence)]);
+    const own = holders.find((holder) => fences.has(holder.fence));
+    if (own) throw ownLease(own.key, own.fence, own.purpose);
+  }
+
   /**
    * Acquires a lease. It waits in line for waitMs, 60 s if left out, and rejects with Held (waitMs
-   * 0), WaitTimeout, Deadlock or another refusal, or with the reason of the signal.
+   * 0), WaitTimeout, Deadlock or another refusal, or with the reason of the signal. Within withLease, guarded
+   * and the like it uses what they hold, and is refused with Deadlock instead of waiting for that.
    */
-  async lease(what: What, options: LeaseOptions = {}): Promise<Lease> {
+  lease(what: What, options: LeaseOptions = {}): Promise<Lease> {
+    return this.acquire(what, options, false);
+  }
+
+  /**
+   * Acquires a lease for what encloses the caller. A tool also waits for the calls beside it that use the
+   * same lease around them. @internal
+   */
+  async acquire(what: What, options: LeaseOptions, isTool: boolean): Promise<Lease> {
     checkTTL(options.ttlMs);
-    const flow = options.flow ?? this.newFlow();
+    const claims = typeof what === "object" && "anyPrefix" in what ? undefined : claimsOf(what, options);
+    const scope = options.flow === undefined ? this.#scopeOf(claims) : undefined;
+    if (scope && scope.client !== this) return scope.client.acquire(what, options, isTool);
+    const own = options.flow ?? scope?.flow ?? this.newFlow();
+    if (claims && !options.any) this.#refuseClaims(claims, own);
+    const until = this.clock.steady() + (options.waitMs ?? defaultWaitMs);
+    const left = () => Math.max(0, until - this.clock.steady());
+    let turn: Turn | undefined;
+    if (scope && claims && !options.any && (isTool || !this.#isEnclosed(claims))) {
+      const flow = `${this.#root ? this.#origin?.session : this.party}/${scope.flow}`;
+      const patience = { clock: this.clock, waitMs: left(), signal: options.signal };
+      turn = await enter(flow, claims, scopes(), patience);
+    }
+    try {
+      const lease = await this.#ask(what, { ...options, waitMs: left() }, own);
+      if (scope && claims && !lease.isReused) await this.#confirm(claims, lease);
+      lease.turn = turn;
+      if (turn) listen(lease.signal, turn.end);
+      return lease;
+    } catch (error) {
+      turn?.end();
+      throw error;
+    }
+  }
+
+  /** Whether leases around the caller have all these keys, or what is above them. */
+  #isEnclosed(claims: readonly t.ClaimRequest[]): boolean {
+    const keys = [...this.#around()].flatMap((scope) => (scope.run ? [] : this.#keysOf(scope)));
+    return claims.every((claim) => keys.some((key) => overlap(key, claim.key)));
+  }
+
+  /**
+   * Looks after the leases around the caller when one of their keys was granted anew: if they are lost,
+   * others may have written what was read under them, and the new one is none.
+   */
+  async #confirm(claims: readonly t.ClaimRequest[], lease: Lease): Promise<void> {
+    for (const { lease: around, run } of this.#around()) {
+      for (const one of [around, ...(run?.kept ?? [])]) {
+        if (!one?.keys.some((key) => claims.some((claim) => overlap(claim.key, key)))) continue;
+        const loss = await one.verify().catch(() => undefined);
+        if (!loss) continue;
+        await lease.release().catch(() => {});
+        run?.check(claims);
+        throw new LeaseLost({
+          code: loss.code,
+          message: `the lease on ${one.key} that encloses this call was lost: ${loss.message}`,
+          advice: {
+            action: "re_read",
+            retry_after_ms: 0,
+            message: "end what works under it; then acquire again and read again",
+          },
+        });
+      }
+    }
+  }
+
+  /** Whether other calls of this client hold what was asked for. */
+  #isOwn(holders: readonly t.Holder[]): boolean {
+    const fences = new Set([...this.keeper.grants.values()].map((grant) => grant.info.fence));
+    return holders.length > 0 && holders.every((holder) => fences.has(holder.fence));
+  }
+
+  async #ask(what: What, options: LeaseOptions, flow: string): Promise<Lease> {
     const expected = this.keeper.expect(options.ttlMs);
+    const onQueued = (ticket: t.Ticket, holders: readonly t.Holder[]) => {
+      this.#refuseHolders(holders);
+      options.onQueued?.(ticket, holders);
+    };
     try {
       const { granted, session, sentAt } = await this.line.obtain(
         (wait, session) => ({
@@ -173,13 +376,17 @@ export class Client implements AsyncDisposable {
           body: { ...bodyOf(what, options, session, flow), ...wait },
           header: { traceparent: options.traceparent },
         }),
-        options,
+        { ...options, onQueued },
         "release",
         options.onConflict,
       );
       const lease = await this.#adopt(granted, session, sentAt, flow);
       lease.onWarning(options.onWarning);
       return lease;
+    } catch (error) {
+      if (!(error instanceof Held || error instanceof WaitTimeout)) throw error;
+      this.#refuseHolders(error.holders);
+      throw this.#isOwn(error.holders) ? heldByOwn(error) : error;
     } finally {
       expected();
     }
@@ -223,7 +430,7 @@ export class Client implements AsyncDisposable {
     blocks.add(lease); // also if nothing but a timer of the work is left
     let result: T;
     try {
-      result = await work(lease, signal);
+      result = await lease.enclose(() => work(lease, signal));
     } catch (error) {
       await lease.release().catch(() => {}); // the failure of the work is what counts
       throw error;
@@ -236,11 +443,35 @@ export class Client implements AsyncDisposable {
   }
 
   /**
+   * Runs the work of one run of an agent: a turn, or an invocation of a graph. The leases that its tools take
+   * with hold: "run" are kept until the work has ended, so that no other agent writes between a tool that
+   * reads and one that writes. A turn within a turn is a part of it. Wait within the work for the end of what
+   * it starts, such as a stream.
+   */
+  async turn<T>(work: () => T | PromiseLike<T>, options: TurnOptions = {}): Promise<T> {
+    const turn = this.begin(options);
+    try {
+      return await turn.within(work);
+    } finally {
+      await turn.run.end();
+    }
+  }
+
+  /** Begins the run of an agent, which its caller ends. @internal */
+  begin(options: TurnOptions = {}): { run: Run; within: <R>(work: () => R) => R } {
+    const [around] = options.flow === undefined ? this.#around() : [];
+    const run = new Run();
+    const flow = options.flow ?? around?.flow ?? run.flow;
+    const scope = { client: around?.client ?? this, flow, run, isApart: options.flow !== undefined };
+    return { run, within: (work) => within(scope, work) };
+  }
+
+  /**
    * Resumes a parked lease. It rejects with the code parked if no answer comes within waitMs, which is
    * 0 if left out.
    */
   async resume(id: t.LeaseID, options: ResumeOptions = {}): Promise<Lease> {
-    const flow = options.flow ?? this.newFlow();
+    const flow = options.flow ?? this.flowAround();
     const waiting = { ...options, waitMs: options.waitMs ?? 0 };
     const { granted, session, sentAt } = await this.line.obtain(
       (wait, session) => {
@@ -311,7 +542,8 @@ export class Client implements AsyncDisposable {
   async commit(commit: Commit): Promise<t.Committed> {
     const { idempotencyKey, signal } = commit;
     const bound = commit.flow !== undefined || commit.leases !== undefined;
-    const session = bound ? (await this.keeper.session(signal)).id : undefined;
+    const owner = commit.leases?.find((l) => typeof l !== "string")?.client ?? this;
+    const session = bound ? (await owner.keeper.session(signal)).id : undefined;
     const body = commitBody(commit, this.agent, session);
     return under(commit.leases ?? [], () =>
       this.request("commitState", { body }, { idempotencyKey, signal }),
@@ -372,11 +604,14 @@ export class Client implements AsyncDisposable {
     for (;;) {
       const wait = Math.round(Math.max(0, Math.min(limits.maxLongPollMs, until - this.clock.now())));
       const { signal } = options;
-      const view = await this.request(
-        "getTask",
-        { path: { id }, query: { wait_ms: wait } },
-        { signal, waitMs: wait },
-      );
+      const query: NonNullable<Operations["getTask"]["query"]> = { wait_ms: wait };
+      const [around] = this.#around();
+      // A task that waits for what encloses this call would never end: the server finds that by the flow.
+      if (around) {
+        query.session = (await around.client.keeper.session(signal)).id;
+        query.flow = around.flow;
+      }
+      const view = await this.request("getTask", { path: { id }, query }, { signal, waitMs: wait });
       if (settled.has(view.task.state) || this.clock.steady() >= until) return view.task;
     }
   }

@@ -1,4 +1,5 @@
 import type { Client } from "./client.js";
+import { scopes, within } from "./context.js";
 import { EffectTaken, InvalidRequest } from "./errors.js";
 import { resultOf, unstored } from "./json.js";
 import { under, type Lease } from "./lease.js";
@@ -52,12 +53,13 @@ export async function perform<T>(
   act: (effect: t.Effect) => T | PromiseLike<T>,
   options: EffectOptions,
 ): Promise<T> {
+  client = options.lease?.client ?? client; // the claim lives in the session of the lease
   const effect = await claim(client, action, options);
   if (effect.state === "done") return effect.result as T;
   const settle = new Settlement(client, action, effect.id ?? ("" as t.EffectID));
   let result: T;
   try {
-    result = await act(effect);
+    result = await within({ client, flow: "", effect: effect.action }, () => act(effect));
   } catch (error) {
     const body = { reason: clip(words(error), limits.maxReasonBytes) };
     if (!isA(error, NotDone)) {
@@ -126,12 +128,14 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
   const { clock, keeper } = client;
   const until = clock.steady() + (options.waitMs ?? 60_000);
   const flow = client.newFlow();
-  for (;;) {
+  for (let isFirst = true; ;) {
     options.signal?.throwIfAborted();
     const session = await keeper.session(options.signal);
     const left = Math.max(0, until - clock.steady());
     const body: t.EffectRequest = { ...action, session: session.id, flow };
-    body.wait_ms = Math.round(Math.min(left, sliceMs));
+    // A claim within an effect may be for that one: the first answer tells.
+    body.wait_ms = isFirst && [...scopes()].some((s) => s.effect) ? 0 : Math.round(Math.min(left, sliceMs));
+    isFirst = false;
     if (options.lease) body.lease = options.lease.id;
     const idempotencyKey = crypto.randomUUID();
     try {
@@ -150,7 +154,13 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
       return data.effect;
     } catch (error) {
       const isTaken = error instanceof EffectTaken && error.code === "effect_claimed";
-      if (!isTaken || clock.steady() >= until) throw error;
+      if (!isTaken || isOwn(error.effect) || clock.steady() >= until) throw error;
     }
   }
+}
+
+/** Whether the caller performs an effect already: a wait for it would never end. */
+function isOwn(effect: t.Effect | undefined): boolean {
+  for (const scope of scopes()) if (effect && scope.effect === effect.action) return true;
+  return false;
 }

@@ -159,6 +159,27 @@ export class LeaseLost extends InterlockError {
   override name = "LeaseLost";
 }
 
+/**
+ * A node, or whatever wraps its lease around work, met a refusal after the work had begun: it may have been done
+ * in part. It is no Refused, so that a retry policy for those does not repeat the work.
+ */
+export class DoneInPart extends InterlockError {
+  override name = "DoneInPart";
+  /** The default retry policy of LangGraph.js does not repeat this one. */
+  readonly status = 409;
+
+  constructor(cause: InterlockError) {
+    super({
+      code: cause.code,
+      message: `it may have been done in part: ${cause.message}`,
+      retryable: false,
+      advice: { action: "ask_human", retry_after_ms: 0, message: "check before you repeat it" },
+      ...(cause.problem ? { problem: cause.problem } : {}),
+      cause,
+    });
+  }
+}
+
 /** The request certainly was not carried out: it never reached a server. */
 export class Unreachable extends InterlockError {
   override name = "Unreachable";

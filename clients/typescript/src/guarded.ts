@@ -1,16 +1,30 @@
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { InterlockError, LeaseLost, Refused, Stale, WaitTimeout } from "./errors.js";
+import { claimsOf } from "./acquire.js";
+import { Deadlock, InterlockError, LeaseLost, Refused, Stale, WaitTimeout } from "./errors.js";
+import { runAround, type Run } from "./hold.js";
 import type { Lease } from "./lease.js";
 import { linked, type Signal } from "./stop.js";
+import { warn } from "./text.js";
+
+/** How the lease of a tool is claimed. */
+export interface GuardOptions extends LeaseOptions {
+  /**
+   * How long a tool holds its keys. run: from the first tool that names a key to the end of the run of the
+   * agent, which Client.turn or an attempt at a task is, so that nobody writes between a tool that reads and
+   * one that writes. call: for each call alone, which suits a tool that reads and writes inside. Left out:
+   * run, or with permits call. A call that no framework makes, and that no run encloses, is a run of its own.
+   */
+  hold?: "run" | "call";
+}
 
 /** A function of a tool. */
 export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | PromiseLike<R>;
 
 /**
- * Wraps the function of a tool: a call acquires a lease, runs the tool under it, and releases it. The
- * keys are a template such as "account:{account_id}", filled in with the arguments of the call, or a
- * function of them.
+ * Wraps the function of a tool: a call runs under a lease, which the run of the agent keeps to its end, or
+ * with hold: "call" the call. The keys are a template such as "account:{account_id}", filled in with the
+ * arguments of the call, or a function of them. Within a lease that has the keys, the tool uses that one.
  *
  * A refusal of the lease is returned as a text for the model, "Not done: ...": what is wrong and what to
  * do next. Once the tool has begun, a lease that is lost and each error of this package become another
@@ -22,21 +36,30 @@ export function guarded<A extends object, R>(
   client: Client,
   keys: string | readonly string[] | ((args: A) => What),
   tool: Tool<A, R>,
-  options: LeaseOptions = {},
+  options: GuardOptions = {},
 ): (
   args: A,
   call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
 ) => Promise<R | string> {
+  const { hold = options.permits === undefined ? "run" : "call", ...leasing } = options;
   if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) throw yields();
   const calls: ReturnType<typeof guarded<A, R>> = async (args, call) => {
     const outer = call?.abortSignal ?? call?.signal ?? options.signal;
     const what = typeof keys === "function" ? keys(args) : fill(keys, args);
+    const around = hold === "run" ? runAround(client) : undefined;
+    if (around?.run.isOver)
+      throw misused("the run that this call belongs to has ended: wait within client.turn");
     let lease: Lease;
     try {
-      lease = await client.lease(what, outer ? { ...options, signal: outer } : options);
+      const own = { ...leasing, ...(outer ? { signal: outer } : {}) };
+      lease = around ? await ofRun(client, around, what, own) : await client.acquire(what, own, true);
+      if (hold === "run" && !around && !lease.isReused && isOfFramework(call)) {
+        await lease.release();
+        throw misused("no run encloses this call");
+      }
     } catch (error) {
       if (isCancelled(error, outer) || !isRefusal(error)) throw error;
-      return refused(error);
+      return refused(error, around?.run);
     }
     return run(lease, outer, async (signal) => {
       const result = await tool(args, lease, signal);
@@ -46,6 +69,34 @@ export function guarded<A extends object, R>(
   };
   markGuarded(calls);
   return calls;
+}
+
+/** Returns the lease of a call, which its run keeps. */
+async function ofRun(
+  client: Client,
+  { run, client: owner }: { run: Run; client: Client },
+  what: What,
+  options: LeaseOptions,
+): Promise<Lease> {
+  if (typeof what === "string" || !("anyPrefix" in what)) run.check(claimsOf(what, options));
+  const apart = client.party === owner.party || options.flow !== undefined ? {} : { flow: run.flow };
+  const lease = await client.acquire(what, { ...options, ...apart }, true);
+  run.keep(lease);
+  return lease;
+}
+
+/** Whether a framework has made a call: it passes more along than a signal. */
+function isOfFramework(call: object | undefined): boolean {
+  return call !== undefined && Object.keys(call).some((name) => name !== "signal" && name !== "abortSignal");
+}
+
+/** The error of a tool that is to keep its lease to the end of a run, and is in none. */
+function misused(why: string): TypeError {
+  const text =
+    `a guarded tool keeps its lease to the end of the run of its agent, and ${why}. Run the agent within ` +
+    'client.turn(() => ...), or guard the tool with hold: "call" if each call reads and writes by itself';
+  warn(text);
+  return new TypeError(text);
 }
 
 const guards = new WeakSet<object>();
@@ -63,12 +114,22 @@ export function isGuarded(tool: object): boolean {
 /** The last texts that say that a tool was not done, with their errors. */
 const refusals = new Map<string, InterlockError>();
 
-function refused(error: InterlockError): string {
-  const text = `Not done: ${error}`;
+function refused(error: InterlockError, run?: Run): string {
+  const kept = new Set(run?.kept.flatMap((lease) => lease.keys));
+  const isCircle = error instanceof Deadlock && error.retryable && kept.size > 0;
+  const text = `Not done: ${isCircle ? circle(error, [...kept]) : error}`;
   refusals.set(text, error);
   const [oldest] = refusals.keys();
   if (refusals.size > 1000 && oldest !== undefined) refusals.delete(oldest);
   return text;
+}
+
+/** What a model reads whose run waits in a circle with another one. */
+function circle(error: Deadlock, keys: readonly string[]): string {
+  return (
+    `${fact(error)}. This call has done nothing, and what this run did before it stays done. Next step: end this ` +
+    `run, which gives ${keys.join(", ")} back to the others, and read again when you begin anew`
+  );
 }
 
 /**
@@ -90,7 +151,7 @@ async function run<R>(
   const { signal, end } = linked([lease.signal, outer]);
   let result: R;
   try {
-    result = await tool(signal);
+    result = await lease.enclose(() => tool(signal));
   } catch (error) {
     const loss = await lossOf(lease);
     if (isCancelled(error, outer)) throw error;

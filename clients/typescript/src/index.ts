@@ -4,11 +4,17 @@
  *
  * @packageDocumentation
  */
-export { Client, type ClientOptions, type RequestOptions, type ResumeOptions } from "./client.js";
+export {
+  Client,
+  type ClientOptions,
+  type RequestOptions,
+  type ResumeOptions,
+  type TurnOptions,
+} from "./client.js";
 export { Lease, type Outcome } from "./lease.js";
 export type { LeaseOptions, Waiting, What } from "./acquire.js";
 export { NotDone, type Action, type EffectOptions } from "./effect.js";
-export { guarded, type Tool } from "./guarded.js";
+export { guarded, type GuardOptions, type Tool } from "./guarded.js";
 export type { RunOptions } from "./run.js";
 export { Dead, NeedsApproval, RetryAfter, type Done, type Job, type WorkOptions } from "./worker.js";
 export { add, merge, put, remove, seen, text, type Commit } from "./state.js";
@@ -18,6 +24,7 @@ export { Clock } from "./clock.js";
 export {
   ClientClosed,
   Deadlock,
+  DoneInPart,
   EffectTaken,
   Exhausted,
   Forbidden,

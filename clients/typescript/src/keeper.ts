@@ -1,4 +1,5 @@
 import { backoff, cancel, later, type Clock, type Timer } from "./clock.js";
+import { sessionOver, type Origin } from "./context.js";
 import {
   ClientClosed,
   InterlockError,
@@ -23,6 +24,7 @@ import type {
   LeaseID,
   Operations,
   SessionID,
+  TicketID,
   Yield,
 } from "./types.js";
 
@@ -34,6 +36,8 @@ export interface Session {
   ttlMs: number;
   /** The time before the last confirmed heartbeat was sent. */
   beatAt: number;
+  /** Whether it is of the process around this one, which keeps it alive. */
+  isJoined?: boolean;
 }
 
 /** A lease that the server has granted. The handles of one flow for one lease share it. */
@@ -50,8 +54,12 @@ export class Grant {
   listener: ((advice: Advice, lease: Lease) => void) | undefined;
   /** When its max_hold ends it. */
   capAt = Infinity;
+  /** Whether it was just granted, and a heartbeat is yet to tell whether it still lives. */
+  isNew = true;
   /** Whether a report is on its way that ends it: no release may be faster. */
   reporting = false;
+  /** Whether it is of another client of a joined session, which releases it. */
+  isForeign = false;
 
   constructor(
     readonly keeper: Keeper,
@@ -80,6 +88,7 @@ export class Grant {
   get deadline(): number {
     const { session } = this;
     const own = this.confirmedAt + this.info.ttl_ms - margin(this.info.ttl_ms);
+    if (session.isJoined) return Math.min(own, this.capAt);
     return Math.min(own, session.beatAt + session.ttlMs - margin(session.ttlMs), this.capAt);
   }
 
@@ -156,11 +165,15 @@ export interface KeeperConfig {
   sessionTTLMs: number | undefined;
   /** How long a thread keeps the leases while the event loop stands still, if at all. */
   standbyMs: number | undefined;
+  /** The lease around this process whose session it joins, if it does. */
+  origin: Origin | undefined;
 }
 
 /** Keeps the leases of a client alive: one session, one timer, however many leases there are. */
 export class Keeper {
   readonly grants = new Map<string, Grant>();
+  /** The places in line. */
+  readonly tickets = new Set<TicketID>();
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
   #timer: Timer | undefined;
@@ -178,6 +191,8 @@ export class Keeper {
   /** The leases that are given back, and since when, the oldest first. */
   readonly #leaving = new Map<LeaseID, number>();
   readonly #closing = new Stop();
+  /** Why a joined session is over: there is no other one. */
+  #over: InterlockError | undefined;
 
   /** Learns which handles were collected without a release. */
   readonly #handles =
@@ -238,6 +253,7 @@ export class Keeper {
   /** Returns the session, and opens it first if there is none. */
   session(signal?: Signal): Promise<Session> {
     if (this.#closing.aborted) return Promise.reject(this.#closing.reason);
+    if (this.#over) return Promise.reject(this.#over);
     if (this.#session) return Promise.resolve(this.#session);
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined;
@@ -246,7 +262,12 @@ export class Keeper {
   }
 
   async #open(): Promise<Session> {
-    const { transport, agent, sessionTTLMs } = this.config;
+    const { transport, agent, sessionTTLMs, origin, clock } = this.config;
+    if (origin) {
+      const ttlMs = limits.defaultTTLMs;
+      this.#session = { id: origin.session, name: "", ttlMs, beatAt: clock.now(), isJoined: true };
+      return this.#session;
+    }
     const body = { agent, ttl_ms: sessionTTLMs };
     const { slept } = this.config.clock;
     const answer = await transport.send("createSession", { body }, { signal: this.#closing });
@@ -319,11 +340,13 @@ export class Keeper {
     }
     const grant = new Grant(this, session, info, reused ? sentAt - info.ttl_ms : sentAt);
     grant.update(info, sentAt);
+    grant.isForeign = reused && session.isJoined === true;
     this.grants.set(info.id, grant);
     this.#tell({ add: info.id });
     // A grant that has been on its way for long is confirmed by a heartbeat, or is over already.
     for (let n = 0; n < 2 && grant.deadline - this.config.clock.now() < info.ttl_ms / 2; n++)
       await this.#beat();
+    grant.isNew = false;
     this.#drop(this.config.clock.now());
     if (grant.lost) throw grant.lost;
     this.#planBeat();
@@ -366,8 +389,9 @@ export class Keeper {
     warn(`${why.message}. Use withLease or await using, or release it in a finally block`);
     own.abort(why);
     if (--grant.handles > 0) return;
-    this.leave(id);
+    if (!grant.isForeign) this.leave(id);
     grant.lose(why);
+    if (grant.isForeign) return; // another client of the session has it
     if (grant.abandon) grant.abandon();
     else this.insist("releaseLease", { path: { id } }).catch(() => {});
   }
@@ -389,8 +413,9 @@ export class Keeper {
 
   /** Takes note that the session is gone, with all its leases. */
   sessionLost(session: Session, error: InterlockError): void {
+    const why = session.isJoined ? (this.#over = sessionOver(error)) : error;
     if (this.#session === session) this.#session = undefined;
-    loseAll(this.#grantsOf(session).map((g) => [g, lossOf(error)]));
+    loseAll(this.#grantsOf(session).map((g) => [g, lossOf(why)]));
   }
 
   /** When the next heartbeat is due: after a third of the shortest ttl or somewhat less. */
@@ -407,7 +432,7 @@ export class Keeper {
     this.#stopTimer();
     if (!this.#session || this.#closing.aborted) return;
     let next = this.#beating ? Infinity : this.#nextBeat;
-    for (const g of this.grants.values()) next = Math.min(next, g.deadline);
+    for (const g of this.grants.values()) if (!g.isNew) next = Math.min(next, g.deadline);
     const { clock } = this.config;
     const most = this.grants.size > 0 ? 1000 : 60_000;
     const pause = Math.max(1, Math.min(next - clock.now(), most));
@@ -452,12 +477,13 @@ export class Keeper {
   /** Drops the leases that are over by this machine's clock. */
   #drop(now: number): void {
     this.sync();
-    const over = [...this.grants.values()].filter((g) => now >= g.deadline);
+    const over = [...this.grants.values()].filter((g) => !g.isNew && now >= g.deadline);
     for (const g of over) this.leave(g.info.id);
     loseAll(over.map((g) => [g, expired(g, now)]));
     for (const g of over) {
       // The server may still count it as held. If it does not answer, the ttl frees the key.
-      if (!g.reporting) this.insist("releaseLease", { path: { id: g.info.id } }).catch(() => {});
+      if (!g.reporting && !g.isForeign)
+        this.insist("releaseLease", { path: { id: g.info.id } }).catch(() => {});
     }
   }
 
@@ -497,7 +523,8 @@ export class Keeper {
       return true;
     };
     try {
-      if (!(await send(this.#grantsOf(session), false))) await send(this.#grantsOf(session), true);
+      if (session.isJoined) await this.#renewAll(session, sending);
+      else if (!(await send(this.#grantsOf(session), false))) await send(this.#grantsOf(session), true);
       this.#confirmedSlept = slept;
       this.#failures = 0;
       this.#nextBeat = Infinity;
@@ -519,6 +546,28 @@ export class Keeper {
       this.#nextBeat =
         clock.now() + Math.max(refused, Math.min(servers.pause(this.#failures, 0), session.ttlMs / 10));
     }
+  }
+
+  /**
+   * Renews each lease of a joined session by itself. A heartbeat would keep the session alive after the
+   * process around this one has died, and take the news that are for that process.
+   */
+  async #renewAll(session: Session, sending: Sending): Promise<void> {
+    session.beatAt = this.config.clock.now();
+    const renewing = [...this.grants.values()].map(async (g) => {
+      if (g.reporting) return;
+      const path = { id: g.info.id };
+      try {
+        const { data, sentAt } = await this.config.transport.send("renewLease", { path, body: {} }, sending);
+        g.update(data.lease, sentAt);
+        g.confirm(sentAt);
+      } catch (error) {
+        if (!(error instanceof InterlockError) || !leaseIsGone(error.code) || sessionIsGone(error.code))
+          throw error;
+        g.lose(lossOf(error));
+      }
+    });
+    for (const end of await Promise.allSettled(renewing)) if (end.status === "rejected") throw end.reason;
   }
 
   /** The share of the ttl that one attempt may use, so that a silent server costs no lease. */
@@ -577,6 +626,7 @@ export class Keeper {
     this.#standby?.close();
     this.#standby = undefined;
     this.#closing.abort(new ClientClosed());
+    const own = [...this.grants.values()].filter((g) => !g.isForeign);
     loseAll([...this.grants.values()].map((g) => [g, lossOf(new ClientClosed())]));
     const opening = this.#opening;
     this.#session = undefined;
@@ -584,6 +634,13 @@ export class Keeper {
     if (!session) return;
     try {
       const sending = { retryForMs: closeMs, attemptMs: closeMs };
+      if (session.isJoined) {
+        const send = this.config.transport;
+        const left = own.map((g) => send.send("releaseLease", { path: { id: g.info.id } }, sending));
+        const lines = [...this.tickets].map((id) => send.send("deleteTicket", { path: { id } }, sending));
+        await Promise.allSettled([...left, ...lines]);
+        return;
+      }
       await this.config.transport.send("deleteSession", { path: { id: session.id } }, sending);
     } catch (error) {
       if (!(error instanceof InterlockError)) throw error; // else its ttl ends it

@@ -1,6 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Ask, Waiting } from "./acquire.js";
 import type { Client } from "./client.js";
+import { within } from "./context.js";
+import type { Turn } from "./siblings.js";
 import { linked, listen, orAborted } from "./stop.js";
 import type { Commit } from "./state.js";
 import { InterlockError, LeaseLost, OutcomeUnknown, leaseIsGone } from "./errors.js";
@@ -29,6 +31,8 @@ export class Lease implements AsyncDisposable {
   readonly #own = new AbortController();
   readonly #flow: string;
   readonly #remains: Remains;
+  /** The place among the calls beside the one that got it. @internal */
+  turn: Turn | undefined;
   #releasing: Promise<void> | undefined;
   #reported = false;
   /** The end of the lease that its release has met. */
@@ -42,6 +46,40 @@ export class Lease implements AsyncDisposable {
     this.#flow = flow;
     this.#remains = { grant, own: this.#own, deafen: passOn(grant.aborting.signal, this.#own) };
     grant.keeper.hold(this, this.#remains);
+  }
+
+  /** The client whose session holds it. @internal */
+  get client(): Client {
+    return this.#client;
+  }
+
+  /** Whether the flow had it before. @internal */
+  get isReused(): boolean {
+    return this.#granted.reused;
+  }
+
+  /** Returns another handle, which is to be released as well. @internal */
+  again(): Lease {
+    return new Lease(this.#client, this.#grant, this.#granted, this.#flow);
+  }
+
+  /** Asks the server whether it is held, and returns the loss if not. @internal */
+  async verify(): Promise<LeaseLost | undefined> {
+    await this.#grant.keeper.verify(this.#grant);
+    return this.loss;
+  }
+
+  /** Whether no other handle stands for it. @internal */
+  get isAlone(): boolean {
+    return this.#grant.handles === 1 && !this.#grant.isForeign;
+  }
+
+  /**
+   * Runs work that this lease encloses: what it asks for, by whatever it calls or starts, uses this lease, and
+   * never waits for it. withLease does the same and releases the lease.
+   */
+  enclose<R>(work: () => R): R {
+    return within({ client: this.#client, flow: this.#flow, lease: this, turn: this.turn }, work);
   }
 
   /** The lease's id: a secret of its holder. */
@@ -182,6 +220,7 @@ export class Lease implements AsyncDisposable {
     this.#remains.deafen();
     if (grant.handles > 0) return;
     keeper.forget(grant);
+    if (grant.isForeign) return;
     keeper.leave(this.id);
     // It goes on in the background: heartbeats of the session would keep the lease alive otherwise.
     const work = this.#giveBack(body);

@@ -22,7 +22,7 @@ export interface RunOptions {
 export async function startRun(client: Client, options: RunOptions): Promise<Lease> {
   checkTTL(options.ttlMs);
   const session = await client.keeper.session(options.signal);
-  const flow = client.newFlow();
+  const flow = client.flowAround();
   const wait = Math.min(options.waitMs ?? limits.defaultRunWaitMs, limits.maxLongPollMs);
   const body: t.RunRequest = { org: options.org, session: session.id, flow, wait_ms: wait };
   if (options.workflow !== undefined) body.workflow = options.workflow;

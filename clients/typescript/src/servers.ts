@@ -50,14 +50,16 @@ export class Servers {
     return this.#urls.length;
   }
 
+  /** The addresses of all of them. */
+  get urls(): readonly string[] {
+    return this.#urls;
+  }
+
   /** The index of the server to use. */
   get current(): number {
     return this.#current;
   }
 
-  get urls(): readonly string[] {
-    return this.#urls;
-  }
 
   url(index: number): string {
     return this.#urls[index] ?? "";

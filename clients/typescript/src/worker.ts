@@ -10,6 +10,8 @@ import {
   mayPass,
   sessionIsGone,
 } from "./errors.js";
+import { within } from "./context.js";
+import { Run } from "./hold.js";
 import { resultOf, unstored, type Result } from "./json.js";
 import { lossOf, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
@@ -242,6 +244,7 @@ class Worker {
     let lease: Lease | undefined;
     let isReported = false;
     let failure: unknown = new Error("the worker failed");
+    const run = new Run();
     try {
       const grant = await client.keeper.adopt(session, assignment.lease, sentAt);
       grant.abandon = report.abandoned(lost);
@@ -249,9 +252,11 @@ class Worker {
       const { task, documents } = assignment;
       const { payload, approval } = task;
       lease = new Lease(client, grant, granted, task.id);
+      const held = lease;
       const job: Job = { task, payload, lease, signal: lease.signal, documents, approval };
       try {
-        const done = (await this.handle(job)) ?? {};
+        const done =
+          (await held.enclose(() => within({ client, flow: task.id, run }, () => this.handle(job)))) ?? {};
         if (lease.loss) throw lease.loss; // told of it, the handler may have stopped halfway
         lease.reports();
         await this.#acknowledge(report, task, done, lease);
@@ -264,7 +269,9 @@ class Worker {
       failure = error;
     } finally {
       lease?.reports();
+      const ended = run.end();
       if (!isReported) await report.failed(failure);
+      await ended;
       lease?.end(isReported ? "its task is done" : "the attempt at its task is over");
     }
   }

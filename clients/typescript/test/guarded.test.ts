@@ -72,7 +72,7 @@ const call = (
   guarded(client, key, (_args, lease, ends) => tool(lease, ends), { waitMs: 0 })({}, { signal });
 
 /** A client whose leases are refused with an error. */
-const refusing = (error: unknown): Client => ({ lease: () => Promise.reject(error) }) as never;
+const refusing = (error: unknown): Client => ({ acquire: () => Promise.reject(error) }) as never;
 
 const never = () => assert.fail("it ran");
 

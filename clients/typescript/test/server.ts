@@ -11,18 +11,21 @@ export class Server implements AsyncDisposable {
   readonly #folder: string;
   #process: ChildProcess;
   url: string;
+  /** The address of the binary's own clients. */
+  readonly grpc: string;
   readonly #clients: Client[] = [];
 
-  private constructor(folder: string, process: ChildProcess, url: string) {
+  private constructor(folder: string, process: ChildProcess, url: string, grpc: string) {
     this.#folder = folder;
     this.#process = process;
     this.url = url;
+    this.grpc = grpc;
   }
 
   static async start(): Promise<Server> {
     const folder = await mkdtemp(join(tmpdir(), "interlock-"));
-    const { child, http } = await launch(folder, "127.0.0.1:0");
-    return new Server(folder, child, `http://${http}`);
+    const { child, http, grpc } = await launch(folder, "127.0.0.1:0");
+    return new Server(folder, child, `http://${http}`, grpc);
   }
 
   /** Returns a client that is closed with the server. */
@@ -59,7 +62,13 @@ export class Server implements AsyncDisposable {
   }
 }
 
-async function launch(folder: string, http: string): Promise<{ child: ChildProcess; http: string }> {
+interface Launched {
+  child: ChildProcess;
+  http: string;
+  grpc: string;
+}
+
+async function launch(folder: string, http: string): Promise<Launched> {
   const binary = process.env["INTERLOCK_BINARY"];
   if (!binary)
     throw new Error("INTERLOCK_BINARY is not set: run the Go test in internal/test/typescripttest");
@@ -73,8 +82,8 @@ async function launch(folder: string, http: string): Promise<{ child: ChildProce
   let log = "";
   child.stderr.on("data", (text) => (log += String(text)));
   for await (const line of createInterface(child.stdout)) {
-    const ready = /^ready http=(\S+)/.exec(line);
-    if (ready?.[1]) return { child, http: ready[1] };
+    const ready = /^ready http=(\S+)(?: grpc=(\S+))?/.exec(line);
+    if (ready?.[1]) return { child, http: ready[1], grpc: ready[2] ?? "" };
   }
   throw new Error(`the server did not start:\n${log}`);
 }
