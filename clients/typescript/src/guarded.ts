@@ -49,6 +49,8 @@ export function guarded<A extends object, R>(
     const around = hold === "run" ? runAround(client) : undefined;
     if (around?.run.isOver)
       throw misused("the run that this call belongs to has ended: wait within client.turn");
+    if (hold === "run" && !around && isOfFramework(call) && !client.isWithin())
+      throw misused("no run encloses this call");
     let lease: Lease;
     try {
       const own = { ...leasing, ...(outer ? { signal: outer } : {}) };
@@ -175,14 +177,17 @@ async function run<R>(
 
 /**
  * Releases a lease, and returns why it was not held any more. A release that no server has confirmed is
- * none: the tool has ended while the lease was held, and its ttl frees the keys.
+ * none: the tool has ended while the lease was held, and its ttl frees the keys. One that a run keeps, or what
+ * encloses the call, is not released at the server, which is asked instead.
  */
 async function lossOf(lease: Lease): Promise<LeaseLost | undefined> {
   try {
+    if (!lease.isAlone) await lease.verify();
     await lease.release();
   } catch (error) {
     if (error instanceof LeaseLost && error.code !== "released") return error;
     if (!(error instanceof InterlockError)) throw error;
+    await lease.release().catch(() => {}); // no server could be asked
   }
   return undefined;
 }

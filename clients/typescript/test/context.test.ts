@@ -180,6 +180,16 @@ test("permits that a lease does not have are taken by each call beside it", asyn
   });
 });
 
+test("a wait for another call of the client tells how that would enclose it", async () => {
+  await using _ = await a.lease("twice");
+  for (const waitMs of [0, 1]) {
+    const refused = await failure(a.lease("twice", { waitMs }));
+    assert.ok(refused instanceof (waitMs === 0 ? Held : WaitTimeout));
+    assert.match(String(refused), /another call of this client holds it\. Next step: .* withLease/);
+  }
+  assert.doesNotMatch(String(await failure(b.lease("twice", { waitMs: 0 }))), /another call/);
+});
+
 test("what goes on after its lease has ended is a flow of its own", async () => {
   let end = () => {};
   const ended = new Promise<void>((resolve) => (end = resolve));
