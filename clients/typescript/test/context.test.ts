@@ -214,6 +214,20 @@ test("a lease that is lost at the server encloses nothing that is granted anew",
   assert.deepEqual((await b.look("gone")).holders, []);
 });
 
+test("a wait for a task that waits for what encloses the call is refused at once", async () => {
+  await a.request("setQueue", { path: { queue: "inner" }, body: {} });
+  for (const [outside, enclose] of Object.entries(outsides)) {
+    const key = `task:${outside.replaceAll(" ", "-")}`;
+    await enclose(key, async () => {
+      const { id } = await a.submit({ queue: "inner", claims: [{ key }] });
+      const refused = await failure(a.finished(id));
+      assert.ok(refused instanceof Deadlock, `${outside}: ${String(refused)}`);
+      assert.ok((await failure(server.client("teller").finished(id))) instanceof Deadlock);
+      await a.request("cancelTask", { path: { id }, body: {} });
+    });
+  }
+});
+
 test("an effect within itself is refused at once", async () => {
   const action = { tool: "charge", target: "customer:1" };
   const nested = await a.effect(action, () => failure(a.effect(action, never, patient)).then(String));
