@@ -1,12 +1,17 @@
 import { setTimeout } from "node:timers/promises";
 
-/** The balances of a bank in which a charge has two steps. Two charges at once would lose one of them. */
+/** The balances of a bank. An agent reads one, thinks, and writes what is left: two at once would lose a charge. */
 export const balances: Record<string, number> = { "7": 100 };
 
-/** Reads the balance, and some time later writes what is left of it. A real bank would get the fence, too. */
-export async function charge(account: string, amount: number, fence: string): Promise<string> {
-  const balance = balances[account]!;
-  await setTimeout(50);
-  balances[account] = balance - amount;
-  return `${balance - amount} left, under fence ${fence}`;
+/** Reads the balance of an account. */
+export async function read(account: string): Promise<string> {
+  await setTimeout(10);
+  return String(balances[account]);
+}
+
+/** Writes the balance of an account. A real bank would check the fence. */
+export async function write(account: string, balance: number, fence: string): Promise<string> {
+  await setTimeout(10);
+  balances[account] = balance;
+  return `${balance} left, under fence ${fence}`;
 }

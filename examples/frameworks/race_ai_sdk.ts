@@ -1,24 +1,32 @@
-/** Two agents of the Vercel AI SDK charge one account. The model is its mock. */
+/** Two agents of the Vercel AI SDK charge one account: one tool reads, one writes. The model is the SDK's mock. */
 import { type LanguageModel, generateText, stepCountIs, tool } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 import { z } from "zod";
-import { balances, charge } from "./bank.js";
+import { balances, read, write } from "./bank.js";
 import { Client } from "@interlockdev/client";
 import { guardTools, leaseOf } from "@interlockdev/client/ai-sdk";
 
 function teller(client: Client, model: LanguageModel) {
-  const chargeTool = tool({
-    description: "Charges a fee to an account.",
-    inputSchema: z.object({ account_id: z.string(), amount: z.number() }),
-    execute: ({ account_id, amount }, call) => charge(account_id, amount, leaseOf(call).fence),
+  const readBalance = tool({
+    description: "Reads the balance of an account.",
+    inputSchema: z.object({ account_id: z.string() }),
+    execute: ({ account_id }) => read(account_id),
   });
+  const writeBalance = tool({
+    description: "Writes the balance of an account.",
+    inputSchema: z.object({ account_id: z.string(), balance: z.number() }),
+    execute: ({ account_id, balance }, call) => write(account_id, balance, leaseOf(call).fence),
+  });
+  const account = "account:{account_id}";
   const tools = guardTools(
     client,
-    { chargeTool },
-    { chargeTool: "account:{account_id}" },
+    { readBalance, writeBalance },
+    { readBalance: account, writeBalance: account },
     { waitMs: 20_000 },
   );
-  return generateText({ model, tools, prompt: "charge the fee", stopWhen: stepCountIs(3) });
+  return client.turn(() =>
+    generateText({ model, tools, prompt: "charge a fee of 35", stopWhen: stepCountIs(5) }),
+  );
 }
 
 const usage = {
@@ -26,25 +34,25 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-/** Calls the tool, and repeats its result. */
+/** Reads the balance, writes what is left of it, and repeats the last result. */
 const fake = () =>
   new MockLanguageModelV3({
     doGenerate: async ({ prompt }) => {
-      const last = prompt.at(-1);
-      if (last?.role !== "tool") {
-        const input = JSON.stringify({ account_id: "7", amount: 35 });
-        const call = { type: "tool-call" as const, toolCallId: "1", toolName: "chargeTool", input };
-        return {
-          content: [call],
-          finishReason: { unified: "tool-calls", raw: undefined },
-          usage,
-          warnings: [],
-        };
+      const said = prompt.flatMap((message) => (message.role === "tool" ? message.content : []));
+      const texts = said.flatMap((part) =>
+        part.type === "tool-result" && part.output.type === "text" ? [part.output.value] : [],
+      );
+      const [balance, left] = texts;
+      const warnings: never[] = [];
+      if (left !== undefined) {
+        const content = [{ type: "text" as const, text: left }];
+        return { content, finishReason: { unified: "stop", raw: undefined }, usage, warnings };
       }
-      const [result] = last.content;
-      const text = result?.type === "tool-result" && result.output.type === "text" ? result.output.value : "";
-      const content = [{ type: "text" as const, text }];
-      return { content, finishReason: { unified: "stop", raw: undefined }, usage, warnings: [] };
+      const [toolName, args] =
+        balance === undefined ? ["readBalance", {}] : ["writeBalance", { balance: Number(balance) - 35 }];
+      const input = JSON.stringify({ account_id: "7", ...args });
+      const call = { type: "tool-call" as const, toolCallId: toolName, toolName, input };
+      return { content: [call], finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings };
     },
   });
 

@@ -156,7 +156,13 @@ func TestExamples(t *testing.T) {
 		t.Run(example, func(t *testing.T) {
 			one := *s
 			one.T = t
-			frameworkpage.Check(t, example, one.run("node", "build/"+strings.TrimSuffix(example, ".ts")+".js"))
+			times := 20
+			if testing.Short() {
+				times = 2
+			}
+			for range times {
+				frameworkpage.Check(t, example, one.run("node", "build/"+strings.TrimSuffix(example, ".ts")+".js"))
+			}
 		})
 	}
 }

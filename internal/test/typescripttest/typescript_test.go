@@ -59,6 +59,9 @@ const prelude = `import { Client, NotDone, Stale, guarded, put, seen } from "../
 import { guardTools } from "../src/ai-sdk.js";
 declare const client: Client;
 declare const refundTool: { execute(input: { account_id: string }): string };
+declare const readTool: { execute(input: { account_id: string }): string };
+declare const model: unknown;
+declare const generateText: (options: { model: unknown; tools: object; prompt: string }) => Promise<{ text: string }>;
 declare const searchTool: { execute(input: { words: string }): string };
 declare const changed: unknown;
 declare const chargeFee: (more: { fence: string; signal: AbortSignal }) => Promise<void>;
@@ -67,7 +70,7 @@ declare const bank: { refund(id: string, cents: number, more: With): Promise<obj
 declare const stripe: { charge(more: { idempotencyKey: string }): Promise<{ id: string }> };
 declare const stop: AbortController;
 void [Client, NotDone, Stale, guarded, put, seen, client, changed, chargeFee, bank, stripe, stop];
-void [guardTools, refundTool, searchTool];
+void [guardTools, readTool, refundTool, searchTool, model, generateText];
 `
 
 // TestClient runs the tests of the client, each as a test of its own.
