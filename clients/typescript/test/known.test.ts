@@ -115,6 +115,9 @@ test("two clients of one session each keep their own", async () => {
 class Pretended {
   readonly bodies: api.HeartbeatRequest[] = [];
   now = 0;
+  isReused = false;
+  /** Is called with each heartbeat, whose answer is then kept back until the timers that are set have run. */
+  onBeat: (() => void) | undefined;
   readonly clock = new Clock({ monotonic: () => this.now, wall: () => this.now });
   #count = 0;
   #told = () => {};
@@ -130,7 +133,8 @@ class Pretended {
     const lease = { id: ids.lease, fence: "1", claims: [{ key: `k:${this.#count}` }], ttl_ms: 10_000 };
     let answer: object | undefined;
     if (url.endsWith("/v1/sessions")) answer = { session: { id: ids.session, name: "s", ttl_ms: 60_000 } };
-    else if (url.endsWith("/v1/leases")) answer = { outcome: "granted", lease, notes: [] };
+    else if (url.endsWith("/v1/leases"))
+      answer = { outcome: "granted", lease, notes: [], reused: this.isReused };
     else if (url.endsWith("/heartbeat")) {
       this.bodies.push(
         JSON.parse(new TextDecoder().decode(init?.body as Uint8Array)) as api.HeartbeatRequest,
@@ -142,7 +146,10 @@ class Pretended {
       answer = { lease: { ...lease, id: url.slice(url.lastIndexOf("/") + 1) } };
     else answer = { outcome: "released" };
     if (!answer) return Promise.reject(new Error("the connection broke"));
-    return Promise.resolve(Response.json(answer));
+    const sent = Response.json(answer);
+    if (!this.onBeat || !url.endsWith("/heartbeat")) return Promise.resolve(sent);
+    this.onBeat();
+    return new Promise((resolve) => setTimeout(() => resolve(sent), 5));
   };
 
   /** Advances to a moment at which a heartbeat is due, and waits for so many answers. */
@@ -170,6 +177,17 @@ test("each lease lives from the heartbeat that has renewed it", async () => {
   await pretended.at(9000, client, 2); // the answer with the list counts
   assert.equal(left(), 9500);
   assert.deepEqual(Object.keys(pretended.bodies.at(-1)?.known ?? {}), ["leases"]);
+});
+
+test("a lease that its flow had before is held once a heartbeat has renewed it", async () => {
+  const pretended = new Pretended([]);
+  pretended.now = 100_000;
+  const client = server.client("billing-7", { clock: pretended.clock, fetch: pretended.fetch });
+  pretended.isReused = true;
+  pretended.onBeat = () => client.keeper.expect(10_000)(); // the keeper sets its timer anew
+  const lease = await client.lease("k:1");
+  assert.equal(pretended.bodies.length, 1);
+  assert.equal(lease.leftMs, 9500);
 });
 
 test("with more leases than a heartbeat can tell of, all are renewed", async () => {
