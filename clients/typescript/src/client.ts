@@ -272,6 +272,11 @@ export class Client implements AsyncDisposable {
 
   /** Refuses a request that would wait for what encloses it, before it stands in line. */
   #refuseClaims(claims: readonly t.ClaimRequest[], flow: string): void {
+    const origin = this.#root && flow !== this.#root.flow ? this.#origin : undefined;
+    const key = origin?.keys.find((held) =>
+      claims.some((claim) => collide({ key: held, mode: "shared" }, claim)),
+    );
+    if (key !== undefined) throw ownLease(key, origin?.fence ?? "unknown", "");
     for (const lease of this.#enclosing()) {
       if (lease.client === this && lease.flow === flow) continue;
       const own = lease.claims.find((held) => claims.some((claim) => collide(held, claim)));
@@ -292,29 +297,30 @@ export class Client implements AsyncDisposable {
    * and the like it uses what they hold, and is refused with Deadlock instead of waiting for that.
    */
   lease(what: What, options: LeaseOptions = {}): Promise<Lease> {
-    return this.acquire(what, options, false);
+    return this.acquire(what, options);
   }
 
   /**
    * Acquires a lease for what encloses the caller. A tool also waits for the calls beside it that use the
-   * same lease around them. @internal
+   * same lease around them, and for the runs beside its own. @internal
    */
-  async acquire(what: What, options: LeaseOptions, isTool: boolean): Promise<Lease> {
+  async acquire(what: What, options: LeaseOptions, tool?: { run?: Run | undefined }): Promise<Lease> {
     checkTTL(options.ttlMs);
     const claims = typeof what === "object" && "anyPrefix" in what ? undefined : claimsOf(what, options);
     const scope = options.flow === undefined ? this.#scopeOf(claims) : undefined;
-    if (scope && scope.client !== this) return scope.client.acquire(what, options, isTool);
+    if (scope && scope.client !== this) return scope.client.acquire(what, options, tool);
     const own = options.flow ?? scope?.flow ?? this.newFlow();
     if (claims && !options.any) this.#refuseClaims(claims, own);
     const until = this.clock.steady() + (options.waitMs ?? defaultWaitMs);
     const left = () => Math.max(0, until - this.clock.steady());
     let turn: Turn | undefined;
-    if (scope && claims && !options.any && (isTool || !this.#isEnclosed(claims))) {
-      const flow = `${this.#root ? this.#origin?.session : this.party}/${scope.flow}`;
-      const patience = { clock: this.clock, waitMs: left(), signal: options.signal };
-      turn = await enter(flow, claims, scopes(), patience);
-    }
     try {
+      if (scope && claims && !options.any && (tool || !this.#isEnclosed(claims))) {
+        const flow = `${this.#root ? this.#origin?.session : this.party}/${own}`;
+        const patience = () => ({ clock: this.clock, waitMs: left(), signal: options.signal });
+        turn = await enter(flow, claims, scopes(), patience());
+        await tool?.run?.enter(flow, turn, patience());
+      }
       const lease = await this.#ask(what, { ...options, waitMs: left() }, own);
       if (scope && claims && !lease.isReused) await this.#confirm(claims, lease);
       lease.turn = turn;
@@ -541,10 +547,13 @@ export class Client implements AsyncDisposable {
   /** Commits documents, all or none. It rejects with Stale if a read is not the present version. */
   async commit(commit: Commit): Promise<t.Committed> {
     const { idempotencyKey, signal } = commit;
-    const bound = commit.flow !== undefined || commit.leases !== undefined;
-    const owner = commit.leases?.find((l) => typeof l !== "string")?.client ?? this;
+    const isFree = commit.flow === undefined && commit.leases === undefined;
+    const around = isFree ? this.#scopeOf((commit.writes ?? []).map(({ key }) => ({ key }))) : undefined;
+    const flow = commit.flow ?? around?.flow; // what encloses the call may hold a key exclusively
+    const bound = flow !== undefined || commit.leases !== undefined;
+    const owner = around?.client ?? commit.leases?.find((l) => typeof l !== "string")?.client ?? this;
     const session = bound ? (await owner.keeper.session(signal)).id : undefined;
-    const body = commitBody(commit, this.agent, session);
+    const body = commitBody(flow === undefined ? commit : { ...commit, flow }, this.agent, session);
     return under(commit.leases ?? [], () =>
       this.request("commitState", { body }, { idempotencyKey, signal }),
     );
@@ -680,7 +689,7 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Admits a run of a workflow, as many at once as an organisation may have, and runs work in it. It
+   * Admits a run of a workflow, as many at once as an organisation may have, and runs work in it, as a turn. It
    * rejects with Held if there is no room within waitMs, which is 2 s if left out.
    */
   async run<T>(
@@ -688,7 +697,7 @@ export class Client implements AsyncDisposable {
     work: (lease: Lease, signal: AbortSignal) => T | PromiseLike<T>,
   ): Promise<T> {
     const lease = await startRun(this, options);
-    return this.#under(lease, options.signal, work);
+    return this.#under(lease, options.signal, (lease, signal) => this.turn(() => work(lease, signal)));
   }
 
   /** Shows the server and the namespace. */

@@ -54,7 +54,7 @@ export function guarded<A extends object, R>(
     let lease: Lease;
     try {
       const own = { ...leasing, ...(outer ? { signal: outer } : {}) };
-      lease = around ? await ofRun(client, around, what, own) : await client.acquire(what, own, true);
+      lease = around ? await ofRun(client, around, what, own) : await client.acquire(what, own, {});
       if (hold === "run" && !around && !lease.isReused && isOfFramework(call)) {
         await lease.release();
         throw misused("no run encloses this call");
@@ -82,7 +82,7 @@ async function ofRun(
 ): Promise<Lease> {
   if (typeof what === "string" || !("anyPrefix" in what)) run.check(claimsOf(what, options));
   const apart = client.party === owner.party || options.flow !== undefined ? {} : { flow: run.flow };
-  const lease = await client.acquire(what, { ...options, ...apart }, true);
+  const lease = await client.acquire(what, { ...options, ...apart }, { run });
   run.keep(lease);
   return lease;
 }

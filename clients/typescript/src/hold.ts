@@ -2,6 +2,7 @@ import type { Client } from "./client.js";
 import { overlap, scopes } from "./context.js";
 import { InterlockError, LeaseLost } from "./errors.js";
 import type { Lease } from "./lease.js";
+import { enter, type Patience, type Turn } from "./siblings.js";
 import type * as t from "./types.js";
 
 /**
@@ -12,6 +13,8 @@ export class Run {
   isOver = false;
   /** Its flow, in the session of a client that does not share that of the run. */
   readonly flow = `turn-${crypto.randomUUID()}`;
+  /** Its places among the runs that share its flow. */
+  readonly turns = new Set<Turn>();
   #kept: Lease[] = [];
   /** The losses that no tool has been told of, by their keys. */
   #lost: { keys: readonly string[]; why: LeaseLost }[] = [];
@@ -50,6 +53,15 @@ export class Run {
     this.#kept = this.#kept.filter((lease) => !lease.loss);
   }
 
+  /** Takes a place among the runs that share its flow, until the end, for a call with a place of its own. */
+  async enter(flow: string, call: Turn, patience: Patience): Promise<void> {
+    const { claims } = call;
+    const fresh = claims.filter(
+      (c) => ![...this.turns].some((turn) => turn.claims.some((d) => isSame(c, d))),
+    );
+    if (fresh.length > 0) this.turns.add(await enter(flow, fresh, [{ turn: call }, ...scopes()], patience));
+  }
+
   /** Takes all leases out, for whoever parks them. */
   take(): Lease[] {
     const all = this.#kept;
@@ -61,10 +73,16 @@ export class Run {
   async end(): Promise<void> {
     this.isOver = true;
     const ends = this.take().map((lease) => lease.release());
-    for (const end of await Promise.allSettled(ends)) {
+    const settled = await Promise.allSettled(ends);
+    for (const turn of this.turns) turn.end();
+    for (const end of settled) {
       if (end.status === "rejected" && !(end.reason instanceof InterlockError)) throw end.reason;
     }
   }
+}
+
+function isSame(a: t.ClaimRequest, b: t.ClaimRequest): boolean {
+  return a.key === b.key && a.mode === b.mode && a.permits === b.permits;
 }
 
 /** Returns the run around the caller: the outermost one, as a run within it is a part of it. */

@@ -549,8 +549,8 @@ export class Keeper {
   }
 
   /**
-   * Renews each lease of a joined session by itself. A heartbeat would keep the session alive after the
-   * process around this one has died, and take the news that are for that process.
+   * Renews each lease of a joined session by itself: a heartbeat would take the news that are for the process
+   * around this one.
    */
   async #renewAll(session: Session, sending: Sending): Promise<void> {
     session.beatAt = this.config.clock.now();

@@ -60,7 +60,6 @@ export class Servers {
     return this.#current;
   }
 
-
   url(index: number): string {
     return this.#urls[index] ?? "";
   }

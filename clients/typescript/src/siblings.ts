@@ -12,13 +12,13 @@ export interface Turn {
 }
 
 interface Wait {
-  /** The turns that enclose the waiter. */
-  around: ReadonlySet<Turn>;
+  /** Whether a turn encloses the waiter, or is of a run that does: such a run may have got it meanwhile. */
+  isAround(turn: Turn): boolean;
   on: ReadonlySet<Turn>;
 }
 
 /** How long a call waits for its turn. */
-interface Patience {
+export interface Patience {
   clock: Clock;
   waitMs: number;
   signal: Signal | undefined;
@@ -36,14 +36,14 @@ class Flow {
 
   async enter(
     claims: readonly t.ClaimRequest[],
-    around: ReadonlySet<Turn>,
+    isAround: (turn: Turn) => boolean,
     patience: Patience,
   ): Promise<Turn> {
     const until = patience.clock.steady() + patience.waitMs;
     for (;;) {
-      const on = new Set([...this.turns].filter((turn) => !around.has(turn) && meet(turn.claims, claims)));
+      const on = new Set([...this.turns].filter((turn) => !isAround(turn) && meet(turn.claims, claims)));
       if (on.size === 0) return this.#begin(claims);
-      const wait = { around, on };
+      const wait = { isAround, on };
       const key = claims[0]?.key ?? "";
       if (this.#isCircle(wait)) throw circle(key);
       const left = until - patience.clock.steady();
@@ -83,8 +83,8 @@ class Flow {
     const seen = new Set<Wait>([first]);
     for (const wait of seen) {
       for (const other of this.waits) {
-        if (![...wait.on].some((turn) => other.around.has(turn))) continue;
-        if ([...other.on].some((turn) => first.around.has(turn))) return true;
+        if (![...wait.on].some((turn) => other.isAround(turn))) continue;
+        if ([...other.on].some((turn) => first.isAround(turn))) return true;
         seen.add(other);
       }
     }
@@ -98,14 +98,14 @@ const flows = new Map<string, Flow>();
 export function enter(
   name: string,
   claims: readonly t.ClaimRequest[],
-  scopes: Iterable<Scope>,
+  scopes: Iterable<Pick<Scope, "turn" | "run">>,
   patience: Patience,
 ): Promise<Turn> {
-  const around = new Set<Turn>();
-  for (const { turn } of scopes) if (turn) around.add(turn);
+  const all = [...scopes];
+  const isAround = (one: Turn) => all.some(({ turn, run }) => turn === one || run?.turns.has(one) === true);
   let flow = flows.get(name);
   if (!flow) flows.set(name, (flow = new Flow(name)));
-  return flow.enter(claims, around, patience);
+  return flow.enter(claims, isAround, patience);
 }
 
 function meet(some: readonly t.ClaimRequest[], others: readonly t.ClaimRequest[]): boolean {

@@ -13,12 +13,13 @@ import {
   WaitTimeout,
   guarded,
   type Client,
+  type ClientOptions,
   type Lease,
 } from "../src/index.js";
 import { guardTools } from "../src/ai-sdk.js";
 import { leasedGraph, leasedNode } from "../src/langgraph.js";
 import { insides, styles } from "./insides.js";
-import { Server, failure } from "./server.js";
+import { Server, aborted, beat, failure } from "./server.js";
 
 let server: Server;
 let a: Client;
@@ -290,6 +291,52 @@ test("a run keeps what its tools have taken", async () => {
   assert.deepEqual((await b.look("account:run")).holders, []);
 });
 
+test("runs beside each other in one lease do not mix", async () => {
+  for (const key of ["around", "elsewhere"]) {
+    const { book, read, write, at } = bank(a, `runs-in-${key}`);
+    const account = key === "around" ? `account:${at.account}` : key;
+    const add = () =>
+      a.turn(async () => {
+        const seen = Number(await read(at));
+        await b.look("anything");
+        await write({ ...at, balance: seen + 1 });
+      });
+    await a.withLease(account, () => Promise.all([1, 2, 3, 4].map(add)));
+    assert.equal(book.balance, 104);
+  }
+});
+
+test("runs beside each other in one lease that take keys in different orders are told so", async () => {
+  const tool = guarded(a, "{key}", ({ key }: { key: string }) => `did ${key}`, patient);
+  let taken = 0;
+  let all = () => {};
+  const met = new Promise<void>((resolve) => (all = resolve));
+  const run = (first: string, second: string) =>
+    a.turn(async () => {
+      await tool({ key: first });
+      if (++taken === 2) all();
+      await met;
+      return tool({ key: second });
+    });
+  const said = await a.withLease("around", () => Promise.all([run("r", "s"), run("s", "r")]));
+  assert.equal(
+    said.filter((text) => /^Not done: .*This call has done nothing.*end this run/.test(text)).length,
+    1,
+  );
+  assert.equal(said.filter((text) => text.startsWith("did ")).length, 1);
+});
+
+test("a run of a workflow is a run, too", async () => {
+  const { book, read, write, at } = bank(a, "workflow");
+  await a.run({ org: "bank" }, async () => {
+    const seen = Number(await read(at, { toolCallId: "1" } as never));
+    assert.ok((await b.look("account:workflow")).holders.length > 0);
+    await write({ ...at, balance: seen + 1 }, { toolCallId: "2" } as never);
+  });
+  assert.equal(book.balance, 101);
+  assert.deepEqual((await b.look("account:workflow")).holders, []);
+});
+
 test("a tool of a framework outside of every run is refused with the remedy", async () => {
   const { read, at } = bank(a, "none");
   const call = { toolCallId: "1" };
@@ -456,6 +503,67 @@ test("a client below interlock task work uses the lease of its task", async () =
   const done = await a.finished(id, { waitMs: 0 });
   assert.equal(done.state, "done", text);
   assert.match(String(done.result), /joined: all/);
+});
+
+/** Returns a client as it would be in a process that another one has started. */
+function below(session: string, flow: string, options: ClientOptions = {}): Client {
+  const variables = { INTERLOCK_URL: server.url, INTERLOCK_SESSION: session, INTERLOCK_FLOW: flow };
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  try {
+    Object.assign(process.env, variables);
+    return server.client("teller", options);
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+}
+
+test("a joined client renews its own leases, and loses them with the session", async () => {
+  const around = server.client("teller");
+  const outer = await around.lease("above");
+  const joined = below((await around.keeper.session()).id, outer.flow);
+  const reused = await joined.lease("above", { waitMs: 0 });
+  assert.equal(reused.fence, outer.fence);
+  await reused.release();
+  assert.equal((await b.look("above")).holders.length, 1);
+  const own = await joined.lease("below", { ttlMs: 5000 });
+  const confirmed = () => [...joined.keeper.grants.values()].map((grant) => grant.confirmedAt);
+  const [first] = confirmed();
+  beat(joined);
+  while (confirmed()[0] === first) await b.look("below");
+  assert.ok(own.held);
+  const kept = await joined.lease("kept", { ttlMs: 5000 });
+  await around.close();
+  beat(joined);
+  const reason = await aborted(own.signal);
+  assert.match(String(reason), /the session that encloses this process is over/);
+  assert.equal(kept.held, false);
+  const refused = await failure(joined.lease("below", patient));
+  assert.match(String(refused), /session that encloses this process is over.*join: false/);
+  await assert.rejects(joined.work({ queue: "inner" }, never), /session that encloses this process is over/);
+  await joined.close();
+});
+
+test("a client joins only the session of its own place and name", async () => {
+  const around = server.client("teller");
+  const outer = await around.lease("mine");
+  const session = (await around.keeper.session()).id;
+  const joins = async (options: ClientOptions) =>
+    (await below(session, outer.flow, options).keeper.session()).isJoined;
+  assert.equal(await joins({}), true);
+  assert.equal(await joins({ join: true, url: [`${server.url}/v1`] }), true);
+  assert.equal(await joins({ join: false }), undefined);
+  assert.equal(await joins({ namespace: "other" }).catch(() => undefined), undefined);
+  assert.throws(
+    () => below(session, outer.flow, { join: true, credential: "another" }),
+    /needs a session to join/,
+  );
+  assert.throws(
+    () => below(session, outer.flow, { join: true, url: "http://127.0.0.1:1" }),
+    /needs a session/,
+  );
 });
 
 test("join: true without a session around the process is refused", () => {

@@ -1,7 +1,7 @@
 /** What may be done inside of a lease, as functions; and as a program that does it below `interlock run`. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { Client, Deadlock, InterlockError, guarded } from "../src/index.js";
+import { Client, Deadlock, InterlockError, add, guarded } from "../src/index.js";
 import { guardTools } from "../src/ai-sdk.js";
 import { leasedNode } from "../src/langgraph.js";
 
@@ -34,6 +34,9 @@ export const insides: Record<string, (client: Client, key: string) => Promise<un
     const execute = tool.execute as (input: object, call: object) => unknown;
     assert.equal(await execute({}, { toolCallId: "1" }), "done");
   },
+  commit: (client, key) => client.commit({ writes: [add(`${key}/sum`, 1)] }),
+  update: (client, key) =>
+    client.update<number>(`${key}/document`, (value) => (value ?? 0) + 1, { tries: 99 }),
   leasedNode: async (client, key) =>
     leasedNode(
       client,
@@ -77,6 +80,10 @@ async function main(key: string): Promise<void> {
     assert.ok(refused instanceof Deadlock, String(refused));
     assert.match(String(refused), /your own lease/);
   }
+  const apartFlow = await client
+    .lease(key, { ...patient, flow: "sub-agent" })
+    .catch((error: unknown) => error);
+  assert.ok(apartFlow instanceof Deadlock, String(apartFlow));
   // Calls beside each other exclude each other on other keys, and no wait is for oneself.
   let running = 0;
   const alone = async () => {
@@ -85,6 +92,18 @@ async function main(key: string): Promise<void> {
     running--;
   };
   await Promise.all([1, 2, 3].map(() => client.withLease("beside", alone)));
+  // So do the runs of a process that has many agents.
+  let sum = 0;
+  const read = guarded(client, "sum", () => String(sum));
+  const write = guarded(client, "sum", ({ to }: { to: number }) => String((sum = to)));
+  const spend = () =>
+    client.turn(async () => {
+      const seen = Number(await read({}));
+      await apart.look("sum");
+      await write({ to: seen + 1 });
+    });
+  await Promise.all([1, 2, 3, 4].map(spend));
+  assert.equal(sum, 4);
   const left = await client.lease("left:over");
   assert.equal((await apart.look("left:over")).holders.length, 1);
   await client.close();
