@@ -9,7 +9,7 @@ import {
   leaseIsGone,
   sessionIsGone,
 } from "./errors.js";
-import type { Keeper, Session } from "./keeper.js";
+import { isPast, type Keeper, type Session } from "./keeper.js";
 import { linked, orAborted, sleep, type Signal } from "./stop.js";
 import type { Answer, RequestParameters, Sending, Transport } from "./transport.js";
 import { codes, limits } from "./types.js";
@@ -131,7 +131,8 @@ export function bodyOf(what: What, options: LeaseOptions, session: Session, flow
 
 /** Asks once, and then stands in line with a ticket until the grant comes. */
 export class Line {
-  readonly #undoing = new Set<Promise<unknown>>();
+  /** What is given back in the background, with its flow. */
+  readonly #undoing = new Map<Promise<unknown>, string | undefined>();
 
   constructor(
     readonly transport: Transport,
@@ -148,17 +149,25 @@ export class Line {
     waiting: Waiting,
     late: "release" | "return",
     onConflict: "wait" | "preempt" = "wait",
+    flow?: string,
   ): Promise<Obtained> {
     const wait = waiting.waitMs ?? defaultWaitMs;
     const until = this.clock.steady() + wait;
     waiting.signal?.throwIfAborted();
     for (;;) {
+      if (flow !== undefined) await this.#undone(flow, waiting.signal, until);
       const session = await this.keeper.session(waiting.signal);
       try {
-        const got = await this.#once(ask, waiting, late, session, until, onConflict);
-        const { id } = got.granted.lease;
-        if (late === "return" || !this.keeper.isLeaving(id)) return got;
-        // The flow was granted again what this client is just giving back: that comes first.
+        const got = await this.#once(ask, waiting, late, session, until, onConflict, flow);
+        const { lease } = got.granted;
+        const { id } = lease;
+        if (late === "return") return got;
+        if (!isPast(lease) && !this.keeper.isLeaving(id)) {
+          this.keeper.arriving.add(id);
+          return got;
+        }
+        // The flow was granted again what this client is just giving back, or what is over: that comes first.
+        this.keeper.leave(id);
         const release = this.keeper.insist("releaseLease", { path: { id } });
         await orAborted(release, waiting.signal).catch((error: unknown) => {
           if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
@@ -180,6 +189,7 @@ export class Line {
     session: Session,
     until: number,
     onConflict: "wait" | "preempt",
+    flow: string | undefined,
   ): Promise<Obtained> {
     const { signal } = waiting;
     signal?.throwIfAborted();
@@ -206,12 +216,13 @@ export class Line {
           kept = await this.#undo(a, late, session);
         },
         signal,
+        flow,
       );
     } catch (error) {
       if (kept) return kept;
       throw error;
     }
-    return this.#follow(answer, waiting, late, session, until);
+    return this.#follow(answer, waiting, late, session, until, flow);
   }
 
   /**
@@ -223,15 +234,16 @@ export class Line {
     send: (sending: Sending) => Promise<T>,
     undo: (answer: T) => Promise<unknown>,
     signal: Signal | undefined,
+    flow?: string,
   ): Promise<T> {
     const asking = send({ signal: this.keeper.closed });
     try {
       return await orAborted(asking, signal);
     } catch (error) {
       if (signal?.aborted && error === signal.reason) {
-        await this.shielded(asking.catch(() => send(this.keeper.insisting)).then(undo));
+        await this.shielded(asking.catch(() => send(this.keeper.insisting)).then(undo), { flow });
       } else if (error instanceof OutcomeUnknown) {
-        void this.#background(send(this.keeper.insisting).then(undo));
+        void this.#background(send(this.keeper.insisting).then(undo), flow);
       }
       throw error;
     }
@@ -244,6 +256,7 @@ export class Line {
     late: "release" | "return",
     session: Session,
     until: number,
+    flow: string | undefined,
   ): Promise<Obtained> {
     let ticket: t.Ticket | undefined;
     for (;;) {
@@ -274,7 +287,7 @@ export class Line {
         if (!isOver && this.keeper.closed.aborted) throw this.keeper.closed.reason;
         this.keeper.tickets.delete(ticket.id);
         if (isOver) throw error;
-        const kept = await this.shielded(this.#leave(ticket, late, session));
+        const kept = await this.shielded(this.#leave(ticket, late, session), { flow });
         if (kept) return kept;
         if (!(error instanceof InterlockError) || isDecided(error)) throw error;
         if (this.clock.steady() >= until) throw overdue(data);
@@ -297,10 +310,11 @@ export class Line {
     if ("ticket" in data) return this.#leave(data.ticket, late, session);
     if (!("lease" in data)) return undefined;
     if (late === "return") return { granted: data as t.Granted, session, sentAt: answer.sentAt };
-    // An earlier request of the flow holds it, or another client of a joined session.
-    if (this.keeper.grants.has(data.lease.id) || (session.isJoined && "reused" in data && data.reused))
-      return undefined;
-    await this.keeper.insist("releaseLease", { path: { id: data.lease.id } });
+    // Another request of the flow holds it, or another client of a joined session.
+    const { id } = data.lease;
+    if (this.#isKept(id) || (session.isJoined && "reused" in data && data.reused)) return undefined;
+    this.keeper.leave(id);
+    await this.keeper.insist("releaseLease", { path: { id } });
     return undefined;
   }
 
@@ -315,22 +329,54 @@ export class Line {
       const { data, sentAt } = await this.keeper.insist("getTicket", { path });
       if ("lease" in data) return { granted: data, session, sentAt };
     }
+    const lease: t.LeaseID = `l_${ticket.id.slice(2)}`; // it keeps its number when it is granted
+    if (this.#isKept(lease)) return undefined;
+    this.keeper.leave(lease);
     await this.keeper.insist("deleteTicket", { path });
     return undefined;
   }
 
-  #background<T>(work: Promise<T>): Promise<T | undefined> {
+  /** Whether another request of its flow has got a lease. */
+  #isKept(id: t.LeaseID): boolean {
+    return this.keeper.grants.has(id) || this.keeper.arriving.has(id);
+  }
+
+  #background<T>(work: Promise<T>, flow: string | undefined): Promise<T | undefined> {
     const quiet = work.catch(() => undefined);
-    this.#undoing.add(quiet);
+    this.#undoing.set(quiet, flow);
     return quiet.finally(() => this.#undoing.delete(quiet));
   }
 
+  /**
+   * Waits until what a flow has asked for before is given back: the server would grant the flow the same lease
+   * again, and the end of the older request would end it.
+   */
+  async #undone(flow: string, outer: Signal | undefined, until: number): Promise<void> {
+    const before = [...this.#undoing].filter(([, of]) => of === flow).map(([work]) => work);
+    if (before.length === 0) return;
+    const ms = Math.max(this.transport.config.retryForMs, until - this.clock.steady());
+    const { signal, end } = linked([outer, this.keeper.closed], ms);
+    try {
+      await orAborted(Promise.all(before), signal);
+    } catch {
+      outer?.throwIfAborted();
+      this.keeper.closed.throwIfAborted();
+      const message = "no server answers, and an earlier request of the same flow is not given back yet";
+      throw new Unreachable({ code: "unreachable", message });
+    } finally {
+      end();
+    }
+  }
+
   /** Waits for what has to be done after its caller has left, for two seconds at most. Then it goes on. */
-  async shielded<T>(work: Promise<T>, ms = cleanupMs): Promise<T | undefined> {
+  async shielded<T>(
+    work: Promise<T>,
+    { ms = cleanupMs, flow }: { ms?: number; flow?: string | undefined } = {},
+  ): Promise<T | undefined> {
     const limit = new AbortController();
     try {
       return await Promise.race([
-        this.#background(work),
+        this.#background(work, flow),
         sleep(ms, limit.signal).then(
           () => undefined,
           () => undefined,
@@ -343,7 +389,7 @@ export class Line {
 
   /** Waits for the cleanups that go on in the background. */
   async settled(): Promise<void> {
-    await Promise.allSettled([...this.#undoing]);
+    await Promise.allSettled(this.#undoing.keys());
   }
 }
 

@@ -385,6 +385,7 @@ export class Client implements AsyncDisposable {
         { ...options, onQueued },
         "release",
         options.onConflict,
+        flow,
       );
       const lease = await this.#adopt(granted, session, sentAt, flow);
       lease.onWarning(options.onWarning);

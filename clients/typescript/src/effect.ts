@@ -118,7 +118,7 @@ class Settlement {
         },
       )
       .finally(() => (isOver = true));
-    await client.line.shielded(report, settleMs);
+    await client.line.shielded(report, { ms: settleMs });
     if (!isOver) warn(`the report of ${this} goes on when a server answers again`);
   }
 }

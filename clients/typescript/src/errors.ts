@@ -249,12 +249,19 @@ export function leaseIsGone(code: Code): boolean {
   return kinds[code] === LeaseLost || code === "released" || code === "unknown_lease" || sessionIsGone(code);
 }
 
-/** The codes after which a request that was in line, and holds nothing, is asked anew. */
+/**
+ * The codes after which a request that was in line, and holds nothing, is asked anew: also if it was granted, and
+ * that was over before its answer came.
+ */
 export const codesOfRestart: ReadonlySet<Code> = new Set<Code>([
   "offer_lapsed",
   "session_ended",
   "unknown_session",
   "unknown_ticket",
+  "unknown_lease",
+  "released",
+  "expired",
+  "taken",
 ]);
 
 /** Returns the error of its group. */

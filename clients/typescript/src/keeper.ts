@@ -77,6 +77,7 @@ export class Grant {
       this.session.ttlMs = Math.max(this.session.ttlMs, info.ttl_ms);
     this.yield = info.yield ?? this.yield;
     this.capAt = info.max_hold_in_ms === undefined ? Infinity : sentAt + info.max_hold_in_ms;
+    if (isPast(info)) this.lose(past(info));
   }
 
   /** Takes note that a request which was sent then has renewed it. */
@@ -172,6 +173,8 @@ export interface KeeperConfig {
 /** Keeps the leases of a client alive: one session, one timer, however many leases there are. */
 export class Keeper {
   readonly grants = new Map<string, Grant>();
+  /** Leases that were just granted, and are to be adopted. */
+  readonly arriving = new Set<LeaseID>();
   /** The places in line. */
   readonly tickets = new Set<TicketID>();
   #session: Session | undefined;
@@ -332,6 +335,7 @@ export class Keeper {
 
   /** Takes a granted lease over. One that its flow had already is not renewed by being granted again. */
   async adopt(session: Session, info: Lease, sentAt: number, reused = false): Promise<Grant> {
+    this.arriving.delete(info.id);
     const known = this.grants.get(info.id);
     if (known) {
       known.update(info, sentAt);
@@ -646,6 +650,18 @@ export class Keeper {
       if (!(error instanceof InterlockError)) throw error; // else its ttl ends it
     }
   }
+}
+
+/** Whether a lease that the server has shown is not held any more: it shows one in its grace as well. */
+export function isPast({ state }: Lease): boolean {
+  return state === "grace" || state === "ended" || state === "parked";
+}
+
+function past({ claims, state, ended_by }: Lease): LeaseLost {
+  const key = claims[0]?.key;
+  const what = key === undefined ? "the lease" : `the lease on ${key}`;
+  const how = state === "parked" ? "is parked" : `is over${ended_by ? ` (${ended_by})` : ""}`;
+  return new LeaseLost({ code: state === "parked" ? "parked" : "in_grace", message: `${what} ${how}` });
 }
 
 /** The loss of a lease by this machine's clock. */
