@@ -236,7 +236,7 @@ function isRefusal(error: unknown): error is InterlockError {
 }
 
 /** Whether an error is the caller's cancellation. */
-function isCancelled(error: unknown, outer: Signal | undefined): boolean {
+export function isCancelled(error: unknown, outer: Signal | undefined): boolean {
   return outer !== undefined && outer.aborted && error === outer.reason;
 }
 

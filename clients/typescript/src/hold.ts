@@ -25,9 +25,9 @@ export class Run {
     return this.#kept;
   }
 
-  /** Keeps a lease that a tool has got, until the end. */
+  /** Keeps a lease that a tool has got, until the end. After that the tool has it for itself. */
   keep(lease: Lease): void {
-    if (!this.kept.some((one) => one.id === lease.id)) this.#kept.push(lease.again());
+    if (!this.isOver && !this.kept.some((one) => one.id === lease.id)) this.#kept.push(lease.again());
   }
 
   /** Notes that a lease is lost which a parked one was to be. */
@@ -59,7 +59,10 @@ export class Run {
     const fresh = claims.filter(
       (c) => ![...this.turns].some((turn) => turn.claims.some((d) => isSame(c, d))),
     );
-    if (fresh.length > 0) this.turns.add(await enter(flow, fresh, [{ turn: call }, ...scopes()], patience));
+    if (fresh.length === 0) return;
+    const turn = await enter(flow, fresh, [{ turn: call }, ...scopes()], patience);
+    if (this.isOver) turn.end();
+    else this.turns.add(turn);
   }
 
   /** Takes all leases out, for whoever parks them. */

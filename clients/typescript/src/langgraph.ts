@@ -6,9 +6,11 @@
  */
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { Deadlock, DoneInPart, Held, InterlockError, LeaseLost, WaitTimeout } from "./errors.js";
+import { DoneInPart, InterlockError, LeaseLost } from "./errors.js";
+import { isCancelled } from "./guarded.js";
 import { runAround, type Run } from "./hold.js";
 import type { Lease } from "./lease.js";
+import { isA } from "./text.js";
 
 /** The configuration that a node is called with, as far as it matters here. */
 interface Config {
@@ -18,9 +20,10 @@ interface Config {
 /**
  * Wraps a node: it runs under a lease on keys that its state names. The node's signal ends with the
  * lease, and a refusal is thrown, so that a retry policy with `retryOn: (e) => e instanceof Held`
- * waits. What the node asks for uses that lease. A refusal that the node itself meets is thrown as
- * DoneInPart, so that such a policy does not repeat what came before it; its other errors are thrown as they
- * are. An interrupt of the node releases the lease: a resumed node runs again from its start.
+ * waits. What the node asks for uses that lease. Once the node has begun, an error of this package is thrown as
+ * DoneInPart, also if the lease was lost meanwhile: such a policy does not repeat what the node did before. Its other
+ * errors are thrown as they are. An interrupt of the node releases the lease: a resumed node runs again from its
+ * start.
  */
 export function leasedNode<S, C extends Config, R>(
   client: Client,
@@ -28,21 +31,19 @@ export function leasedNode<S, C extends Config, R>(
   node: (state: S, config: C, lease: Lease) => R | PromiseLike<R>,
   options: LeaseOptions = {},
 ): (state: S, config: C) => Promise<R> {
-  return (state, config) => {
+  return async (state, config) => {
     const outer = config?.signal ?? options.signal;
-    return client.withLease(
-      keys(state, config),
-      outer ? { ...options, signal: outer } : options,
-      async (lease, signal) => {
-        try {
-          return await node(state, { ...config, signal }, lease);
-        } catch (error) {
-          if (error instanceof Held || error instanceof WaitTimeout || error instanceof Deadlock)
-            throw new DoneInPart(error);
-          throw error;
-        }
-      },
-    );
+    const own = outer ? { ...options, signal: outer } : options;
+    let hasBegun = false;
+    try {
+      return await client.withLease(keys(state, config), own, (lease, signal) => {
+        hasBegun = true;
+        return node(state, { ...config, signal }, lease);
+      });
+    } catch (error) {
+      const isOwn = hasBegun && !isCancelled(error, outer) && isA(error, InterlockError);
+      throw isOwn && !(error instanceof DoneInPart) ? new DoneInPart(error) : error;
+    }
   };
 }
 

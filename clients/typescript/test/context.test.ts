@@ -9,7 +9,12 @@ import {
   DoneInPart,
   EffectTaken,
   Held,
+  InterlockError,
   LeaseLost,
+  OutcomeUnknown,
+  Refused,
+  Stale,
+  Unreachable,
   WaitTimeout,
   guarded,
   type Client,
@@ -239,19 +244,55 @@ test("an effect within itself is refused at once", async () => {
   assert.ok(own instanceof EffectTaken);
 });
 
-test("the refusal that a node meets is told from the refusal of its lease", async () => {
+test("what a node meets is told from the refusal of its lease", async () => {
   await using _ = await b.lease("taken");
-  const node = (key: string, inner: string) =>
-    leasedNode(
-      a,
-      () => key,
-      () => a.lease(inner, { waitMs: 0 }),
-      { waitMs: 0 },
-    )({}, {});
-  assert.ok((await failure(node("taken", "free"))) instanceof Held);
-  const within = await failure(node("mine", "taken"));
-  assert.ok(within instanceof DoneInPart && within.cause instanceof Held);
-  assert.equal(String(within).split(": ")[0], "it may have been done in part");
+  const node = (key: string, work: (lease: Lease) => unknown, signal?: AbortSignal) =>
+    failure(
+      leasedNode(
+        a,
+        () => key,
+        (_state, _config, lease) => work(lease),
+        { waitMs: 0 },
+      )({}, { signal }),
+    );
+  assert.ok((await node("taken", never)) instanceof Held);
+  const about = { code: "held", message: "no" } as const;
+  const met = [
+    () => a.lease("taken", { waitMs: 0 }),
+    () => a.withLease("taken", { waitMs: 1 }, never),
+    ...[Refused, Stale, OutcomeUnknown, Unreachable, LeaseLost, Deadlock].map((kind) => () => {
+      throw new kind(about);
+    }),
+    (lease: Lease) =>
+      b.request("revokeLease", { body: { key: lease.key, fence: lease.fence, reason: "it was silent" } }),
+  ];
+  for (const work of met) {
+    const within = await node("mine", work);
+    assert.ok(within instanceof DoneInPart && within.cause instanceof InterlockError, String(within));
+    assert.match(String(within), /^it may have been done in part: .*Next step: check before you repeat it$/);
+    assert.ok(!(within instanceof Refused) && !within.retryable);
+    const outer = await failure(
+      leasedNode(
+        a,
+        () => "outer",
+        () => Promise.reject(within),
+      )({}, {}),
+    );
+    assert.equal(outer, within);
+  }
+  const own = new TypeError("a mistake of the node");
+  assert.equal(await node("mine", () => Promise.reject(own)), own);
+  const leave = new AbortController();
+  const reason = new LeaseLost(about);
+  const left = node(
+    "mine",
+    () => {
+      leave.abort(reason);
+      throw reason;
+    },
+    leave.signal,
+  );
+  assert.equal(await left, reason);
 });
 
 /** An account that is read by one tool and written by another one. */
@@ -324,6 +365,25 @@ test("runs beside each other in one lease that take keys in different orders are
     1,
   );
   assert.equal(said.filter((text) => text.startsWith("did ")).length, 1);
+});
+
+test("a tool that gets its lease after the end of its run keeps it no longer than its call", async () => {
+  for (const around of [undefined, "around"]) {
+    const held = await b.lease("overdue");
+    let call: Promise<unknown> = Promise.resolve();
+    const turn = () =>
+      a.turn(
+        () =>
+          new Promise<void>((queued) => {
+            call = guarded(a, "overdue", () => "done", { ...patient, onQueued: () => queued() })({});
+          }),
+      );
+    await (around === undefined ? turn() : a.withLease(around, turn));
+    await held.release();
+    assert.equal(await call, "done");
+    assert.deepEqual((await b.look("overdue")).holders, []);
+    assert.equal(await a.withLease("around", () => guarded(a, "overdue", () => "next", patient)({})), "next");
+  }
 });
 
 test("a run of a workflow is a run, too", async () => {
