@@ -673,7 +673,7 @@ export function expired(g: Grant, now: number): LeaseLost {
     code: "expired",
     message:
       now >= g.capAt
-        ? `${what} reached its max_hold`
+        ? `${what} was held for as long as it may be`
         : `${what} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
     advice: {
       action: "re_read",

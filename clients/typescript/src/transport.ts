@@ -289,8 +289,8 @@ export class Transport {
     const query = queryOf((parameters.query ?? {}) as Record<string, unknown>);
     if (query !== "") url += `?${query}`;
     const headers: Record<string, string> = {};
-    const set = (name: string, value: unknown) => {
-      if (value !== undefined) headers[name.toLowerCase()] = headerValue(name, String(value));
+    const set = (name: string, value: unknown, what = name) => {
+      if (value !== undefined) headers[name.toLowerCase()] = headerValue(what, String(value));
     };
     let body: Uint8Array | undefined;
     if (call.sends !== undefined && parameters.body !== undefined) {
@@ -299,7 +299,7 @@ export class Transport {
     }
     for (const [name, value] of Object.entries(parameters.header ?? {})) set(name, value);
     set("accept", call.streams ? "application/x-ndjson" : "*/*");
-    set("idempotency-key", key);
+    set("idempotency-key", key, "idempotencyKey");
     set("authorization", credential ? `Bearer ${credential}` : undefined);
     set("interlock-namespace", namespace || undefined);
     return { method: call.method, url, headers, body };
@@ -309,10 +309,10 @@ export class Transport {
 const bytes = new TextEncoder();
 const utf8 = new TextDecoder();
 
-/** Returns the value of a header, without the blanks around it. */
-function headerValue(name: string, value: string): string {
+/** Returns the value of a header, without the blanks around it. what is the caller's word for it. */
+function headerValue(what: string, value: string): string {
   if (/[^\t -~\u0080-\u00ff]/.test(value))
-    throw new TypeError(`${name} has a character that no header can have`);
+    throw new TypeError(`${what} has a control character, or one that is not of Latin-1`);
   return value.trim();
 }
 
