@@ -1,6 +1,16 @@
 import { Line, bodyOf, claimsOf, defaultWaitMs, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
-import { collide, originOf, overlap, ownLease, scopes, within, type Origin, type Scope } from "./context.js";
+import {
+  collide,
+  isCounted,
+  originOf,
+  overlap,
+  ownLease,
+  scopes,
+  within,
+  type Origin,
+  type Scope,
+} from "./context.js";
 import { drainOn } from "./drain.js";
 import { ClientClosed, Held, LeaseLost, Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Run } from "./hold.js";
@@ -94,16 +104,6 @@ function defaultSender(servers: Servers): Sender {
   if (!sender) return new FetchSender((input, init) => fetch(input, init));
   for (let n = 0; n < servers.count; n++) sender.check(servers.url(n));
   return sender;
-}
-
-/** Whether a claim is for a part of what the key counts: each has its own. */
-function isCounted({ mode, permits }: t.ClaimRequest): boolean {
-  return (
-    mode === "permits" ||
-    mode === "barrier" ||
-    mode === "member" ||
-    (mode === undefined && permits !== undefined)
-  );
 }
 
 /** The refusal of what the client holds itself: nobody but the program knows whether that encloses the call. */

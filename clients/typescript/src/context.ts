@@ -76,6 +76,16 @@ export function originOf(variable: (name: string) => string | undefined): Origin
   return { session, flow, keys, fence: variable("INTERLOCK_FENCE") };
 }
 
+/** Whether a claim is for a part of what the key counts: each has its own. */
+export function isCounted({ mode, permits }: t.ClaimRequest): boolean {
+  return (
+    mode === "permits" ||
+    mode === "barrier" ||
+    mode === "member" ||
+    (mode === undefined && permits !== undefined)
+  );
+}
+
 /** Whether two claims exclude each other: on one key, or on one above the other. */
 export function collide(a: t.ClaimRequest, b: t.ClaimRequest): boolean {
   const excludes = (c: t.ClaimRequest) =>

@@ -1,6 +1,7 @@
 import type { LeaseOptions, What } from "./acquire.js";
 import type { Client } from "./client.js";
 import { claimsOf } from "./acquire.js";
+import { isCounted } from "./context.js";
 import { Deadlock, InterlockError, LeaseLost, Refused, Stale, WaitTimeout } from "./errors.js";
 import { runAround, type Run } from "./hold.js";
 import type { Lease } from "./lease.js";
@@ -13,7 +14,7 @@ export interface GuardOptions extends LeaseOptions {
    * How long a tool holds its keys. run: from the first tool that names a key to the end of the run of the
    * agent, which Client.turn or an attempt at a task is, so that nobody writes between a tool that reads and
    * one that writes. call: for each call alone, which suits a tool that reads and writes inside. Left out:
-   * run, or with permits call. A call that no framework makes, and that no run encloses, is a run of its own.
+   * run, or with permits call. A key with a rate or a capacity is always held by the call, which it counts. A call that no framework makes, and that no run encloses, is a run of its own.
    */
   hold?: "run" | "call";
 }
@@ -83,7 +84,8 @@ async function ofRun(
   if (typeof what === "string" || !("anyPrefix" in what)) run.check(claimsOf(what, options));
   const apart = client.party === owner.party || options.flow !== undefined ? {} : { flow: run.flow };
   const lease = await client.acquire(what, { ...options, ...apart }, { run });
-  run.keep(lease);
+  // The server may count a claim that names no permits: each call is one.
+  if (!lease.claims.every(isCounted)) run.keep(lease);
   return lease;
 }
 

@@ -367,6 +367,23 @@ test("runs beside each other in one lease that take keys in different orders are
   assert.equal(said.filter((text) => text.startsWith("did ")).length, 1);
 });
 
+test("a run keeps no permits, also where the server counts a claim that names none", async () => {
+  const counting = server.client("teller", {
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init);
+      const text = (await answer.text()).replaceAll('"mode":"exclusive"', '"mode":"permits","permits":1');
+      return new Response(text, answer);
+    },
+  });
+  const tool = guarded(counting, "counted", () => "done");
+  await counting.turn(async () => {
+    for (let n = 0; n < 2; n++) {
+      assert.equal(await tool({}), "done");
+      assert.deepEqual((await b.look("counted")).holders, []);
+    }
+  });
+});
+
 test("a tool that gets its lease after the end of its run keeps it no longer than its call", async () => {
   for (const around of [undefined, "around"]) {
     const held = await b.lease("overdue");
