@@ -244,7 +244,7 @@ test("an effect within itself is refused at once", async () => {
   assert.ok(own instanceof EffectTaken);
 });
 
-test("what a node meets is told from the refusal of its lease", async () => {
+test("what a node meets is no refusal of its lease", async () => {
   await using _ = await b.lease("taken");
   const node = (key: string, work: (lease: Lease) => unknown, signal?: AbortSignal) =>
     failure(
