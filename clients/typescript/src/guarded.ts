@@ -183,15 +183,18 @@ async function run<R>(
  * encloses the call, is not released at the server, which is asked instead.
  */
 async function lossOf(lease: Lease): Promise<LeaseLost | undefined> {
-  try {
-    if (!lease.isAlone) await lease.verify();
-    await lease.release();
-  } catch (error) {
-    if (error instanceof LeaseLost && error.code !== "released") return error;
+  let loss: LeaseLost | undefined;
+  const note = (error: unknown) => {
     if (!(error instanceof InterlockError)) throw error;
-    await lease.release().catch(() => {}); // no server could be asked
-  }
-  return undefined;
+    if (error instanceof LeaseLost && error.code !== "released") loss ??= error;
+  };
+  const unanswered = (error: unknown) => {
+    note(error);
+    lease.check(); // the clock of this machine has to do
+  };
+  if (!lease.isAlone) await lease.verify().catch(unanswered).catch(note);
+  await lease.release().catch(note);
+  return loss;
 }
 
 const check = "Check before you repeat it.";

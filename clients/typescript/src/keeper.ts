@@ -54,8 +54,8 @@ export class Grant {
   listener: ((advice: Advice, lease: Lease) => void) | undefined;
   /** When its max_hold ends it. */
   capAt = Infinity;
-  /** Whether it was just granted, and a heartbeat is yet to tell whether it still lives. */
-  isNew = true;
+  /** Settles when it is known whether it still lived as its grant came. No handle stands for it before. */
+  arriving: Promise<void> | undefined;
   /** Whether a report is on its way that ends it: no release may be faster. */
   reporting = false;
   /** Whether it is of another client of a joined session, which releases it. */
@@ -336,25 +336,41 @@ export class Keeper {
   /** Takes a granted lease over. One that its flow had already is not renewed by being granted again. */
   async adopt(session: Session, info: Lease, sentAt: number, reused = false): Promise<Grant> {
     this.arriving.delete(info.id);
-    const known = this.grants.get(info.id);
-    if (known) {
-      known.update(info, sentAt);
-      if (!reused) known.confirm(sentAt);
-      return known;
+    let grant = this.grants.get(info.id);
+    if (grant) {
+      grant.update(info, sentAt);
+      if (!reused) grant.confirm(sentAt);
+    } else {
+      grant = new Grant(this, session, info, reused ? sentAt - info.ttl_ms : sentAt);
+      grant.update(info, sentAt);
+      grant.isForeign = reused && session.isJoined === true;
+      this.grants.set(info.id, grant);
+      this.#tell({ add: info.id });
+      if (this.#isLate(grant)) grant.arriving = this.#arrive(grant);
     }
-    const grant = new Grant(this, session, info, reused ? sentAt - info.ttl_ms : sentAt);
-    grant.update(info, sentAt);
-    grant.isForeign = reused && session.isJoined === true;
-    this.grants.set(info.id, grant);
-    this.#tell({ add: info.id });
-    // A grant that has been on its way for long is confirmed by a heartbeat, or is over already.
-    for (let n = 0; n < 2 && grant.deadline - this.config.clock.now() < info.ttl_ms / 2; n++)
-      await this.#beat();
-    grant.isNew = false;
+    await grant.arriving;
     this.#drop(this.config.clock.now());
     if (grant.lost) throw grant.lost;
     this.#planBeat();
     return grant;
+  }
+
+  /** Whether the grant of a lease has been on its way for long. */
+  #isLate(grant: Grant): boolean {
+    return grant.deadline - this.config.clock.now() < grant.info.ttl_ms / 2;
+  }
+
+  /** Has a heartbeat renew a late grant, unless it was over before. An earlier heartbeat may have told that. */
+  async #arrive(grant: Grant): Promise<void> {
+    for (let n = 0; n < 2 && this.#isLate(grant); n++) await this.#beat();
+    try {
+      await this.verify(grant);
+    } catch {
+      this.#giveUp([
+        [grant, unheard(`${named(grant.info)} was granted late, and no server has confirmed it`)],
+      ]);
+    }
+    grant.arriving = undefined;
   }
 
   forget(grant: Grant): void {
@@ -436,7 +452,7 @@ export class Keeper {
     this.#stopTimer();
     if (!this.#session || this.#closing.aborted) return;
     let next = this.#beating ? Infinity : this.#nextBeat;
-    for (const g of this.grants.values()) if (!g.isNew) next = Math.min(next, g.deadline);
+    for (const g of this.grants.values()) if (!g.arriving) next = Math.min(next, g.deadline);
     const { clock } = this.config;
     const most = this.grants.size > 0 ? 1000 : 60_000;
     const pause = Math.max(1, Math.min(next - clock.now(), most));
@@ -481,11 +497,15 @@ export class Keeper {
   /** Drops the leases that are over by this machine's clock. */
   #drop(now: number): void {
     this.sync();
-    const over = [...this.grants.values()].filter((g) => !g.isNew && now >= g.deadline);
-    for (const g of over) this.leave(g.info.id);
-    loseAll(over.map((g) => [g, expired(g, now)]));
-    for (const g of over) {
-      // The server may still count it as held. If it does not answer, the ttl frees the key.
+    const late = [...this.grants.values()].filter((g) => !g.arriving && now >= g.deadline);
+    this.#giveUp(late.map((g) => [g, expired(g, now)]));
+  }
+
+  /** Drops leases that the server may still count as held. If it does not answer, the ttl frees the keys. */
+  #giveUp(losses: readonly (readonly [Grant, LeaseLost])[]): void {
+    for (const [g] of losses) this.leave(g.info.id);
+    loseAll(losses);
+    for (const [g] of losses) {
       if (!g.reporting && !g.isForeign)
         this.insist("releaseLease", { path: { id: g.info.id } }).catch(() => {});
     }
@@ -534,10 +554,7 @@ export class Keeper {
       this.#nextBeat = Infinity;
       this.#tell();
       this.#planBeat();
-      if (this.#unsure) {
-        this.#unsure = false;
-        await this.#verify(session);
-      }
+      if (this.#unsure) void this.#verify(session);
     } catch (error) {
       if (this.#closing.aborted) return;
       if (error instanceof InterlockError && sessionIsGone(error.code)) {
@@ -604,6 +621,7 @@ export class Keeper {
 
   /** Asks after each lease: the answer to an earlier heartbeat, which may have had losses, did not arrive. */
   async #verify(session: Session): Promise<void> {
+    this.#unsure = false;
     for (const g of this.#grantsOf(session)) {
       await this.verify(g).catch(() => {
         this.#unsure = true;
@@ -614,7 +632,8 @@ export class Keeper {
   /** Asks the server whether a lease is held. */
   async verify(g: Grant): Promise<void> {
     try {
-      const sending = { signal: this.#closing, retryForMs: 0 };
+      const attemptMs = Math.min(10_000, this.#shareMs());
+      const sending = { signal: this.#closing, retryForMs: 0, attemptMs };
       const answer = await this.config.transport.send("getLease", { path: { id: g.info.id } }, sending);
       g.update(answer.data.lease, answer.sentAt);
     } catch (error) {
@@ -657,24 +676,34 @@ export function isPast({ state }: Lease): boolean {
   return state === "grace" || state === "ended" || state === "parked";
 }
 
-function past({ claims, state, ended_by }: Lease): LeaseLost {
-  const key = claims[0]?.key;
-  const what = key === undefined ? "the lease" : `the lease on ${key}`;
+function past(info: Lease): LeaseLost {
+  const { state, ended_by } = info;
   const how = state === "parked" ? "is parked" : `is over${ended_by ? ` (${ended_by})` : ""}`;
-  return new LeaseLost({ code: state === "parked" ? "parked" : "in_grace", message: `${what} ${how}` });
+  return new LeaseLost({
+    code: state === "parked" ? "parked" : "in_grace",
+    message: `${named(info)} ${how}`,
+  });
+}
+
+function named({ claims }: Lease): string {
+  const key = claims[0]?.key;
+  return key === undefined ? "the lease" : `the lease on ${key}`; // a task may have no keys
 }
 
 /** The loss of a lease by this machine's clock. */
 export function expired(g: Grant, now: number): LeaseLost {
-  const key = g.info.claims[0]?.key;
-  const what = key === undefined ? "the lease" : `the lease on ${key}`; // a task may have no keys
   const silent = Math.round(now - g.confirmedAt);
+  return unheard(
+    now >= g.capAt
+      ? `${named(g.info)} was held for as long as it may be`
+      : `${named(g.info)} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
+  );
+}
+
+function unheard(message: string): LeaseLost {
   return new LeaseLost({
     code: "expired",
-    message:
-      now >= g.capAt
-        ? `${what} was held for as long as it may be`
-        : `${what} is considered lost: no server confirmed a heartbeat for ${silent} ms`,
+    message,
     advice: {
       action: "re_read",
       retry_after_ms: 0,

@@ -124,10 +124,11 @@ const causes: Record<string, [api.Code, (stage: Stage, lease: Lease) => Promise<
     "revoked",
     async (stage, lease) => {
       stage.now += 16_000;
-      stage.answer = () => heartbeat("revoked", "l_1", "l_2");
+      stage.answer = (request) =>
+        request.startsWith("GET") ? refusal("released") : heartbeat("revoked", "l_1", "l_2");
       const grant = stage.client.keeper.grants.get(lease.id);
       assert.ok(grant);
-      await stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_99" as never }, 0);
+      await failure(stage.client.keeper.adopt(grant.session, { ...grant.info, id: "l_99" as never }, 0));
     },
   ],
   "the clock": ["expired", (stage, lease) => stage.runOut(lease)],
