@@ -63,7 +63,7 @@ func longTests() ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := job{flags: []string{"-timeout=20m"}}
+	j := job{flags: []string{"-timeout=" + setting("SIMULATION_LIMIT", "20m")}}
 	var names []string
 	for _, p := range packages {
 		functions, err := p.functions()

@@ -77,7 +77,7 @@ var table = []suite{
 	},
 	{
 		name: "simulation", about: "what the short form leaves out: simulated worlds, long random runs, crash states",
-		load: 1.9, long: true, search: true,
+		load: 1.9, long: true, search: true, scripts: []string{"scripts/typescript-tools.sh"},
 		jobs: longTests,
 	},
 	{
