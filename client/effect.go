@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -35,6 +36,8 @@ type Action struct {
 	// OnUnreported, if set, is called in place of a warning in the log when the server has not
 	// confirmed the outcome that Do reports: it may count as unknown.
 	OnUnreported func(err error)
+
+	id interlock.EffectID // of the claim: the same one each time that it is asked for
 }
 
 // EffectError reports that an effect cannot be claimed or settled: with CodeEffectClaimed
@@ -153,7 +156,7 @@ func (c *Client) settle(ctx context.Context, a Action, s Settlement) {
 
 // undertake claims an effect for Do, and waits while another claimer has it.
 func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, error) {
-	a.Flow = c.flow(ctx, a.Flow)
+	a.Flow, a.id = c.flow(ctx, a.Flow), newEffectID()
 	pace := Backoff{Most: reconnectMost}
 	for {
 		effect, mine, err := c.claim(ctx, a, true)
@@ -205,8 +208,14 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 // unknown whether it happened. A claim is that of this call: another one, also of the same flow or under
 // the same lease, gets that error until its outcome is reported.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
+	a.id = newEffectID()
 	effect, _, err := c.claim(ctx, a, false)
 	return effect, err
+}
+
+func newEffectID() (id interlock.EffectID) {
+	_, _ = rand.Read(id[:])
+	return id
 }
 
 // claim claims an effect. With undertakes, mine reports that no other call of Do has the same
@@ -226,7 +235,7 @@ func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect i
 		k := c.newCall(proto.OpClaimEffect)
 		k.undertakes = undertakes
 		k.op.Flow, k.op.ID = flow, a.Lease
-		k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments}
+		k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments, Claim: a.id}
 		got, err = c.do(ctx, k, "the claim to "+a.Tool)
 		return err
 	})

@@ -122,7 +122,7 @@ func randomClientFrame(r *rand.Rand) *ClientFrame {
 		case OpClaimEffect:
 			kept.Flow, kept.ID, kept.TTL = o.Flow, o.ID, o.TTL
 			e := randomEffectOp(r)
-			kept.Effect = &EffectOp{Tool: e.Tool, Target: e.Target, Arguments: e.Arguments}
+			kept.Effect = &EffectOp{Tool: e.Tool, Target: e.Target, Arguments: e.Arguments, Claim: e.Claim}
 		case OpSettleEffect:
 			e := randomEffectOp(r)
 			kept.ID = o.ID

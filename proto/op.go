@@ -71,6 +71,7 @@ type EffectOp struct {
 	Tool      string
 	Target    string
 	Arguments []byte // JSON
+	Claim     interlock.EffectID
 
 	Digest [32]byte // of a listing: begin after it
 	State  interlock.EffectState

@@ -915,6 +915,7 @@ func appendClaimEffect(b []byte, x *Op) []byte {
 	b = appendBytes(b, 4, x.Effect.Arguments)
 	b = appendID(b, 5, &x.ID)
 	b = appendDuration(b, 6, x.TTL)
+	b = appendID(b, 7, (*[16]byte)(&x.Effect.Claim))
 	return b
 }
 
@@ -938,6 +939,8 @@ func decodeClaimEffect(x *Op, s []byte) error {
 			err = id(&x.ID, f.s)
 		case 6<<3 | wireVarint:
 			x.TTL = time.Duration(f.v)
+		case 7<<3 | wireBytes:
+			err = id(&x.Effect.Claim, f.s)
 		}
 		if err != nil {
 			return err

@@ -55,7 +55,11 @@ func (st *stream) claimEffect(o *proto.Op, h engine.Head) engine.Command {
 		st.refuse(o, refusal.Code, refusal.Message)
 		return nil
 	}
-	return &engine.ClaimEffect{Head: h, ID: st.random.id(), Flow: o.Flow, Action: canonical, Lease: o.ID, TTL: o.TTL}
+	id := o.Effect.Claim
+	if id.IsZero() {
+		id = st.random.id()
+	}
+	return &engine.ClaimEffect{Head: h, ID: id, Flow: o.Flow, Action: canonical, Lease: o.ID, TTL: o.TTL}
 }
 
 // numberedCommand makes the commands that must happen once, and so keep the number
