@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock/internal/test/busy"
+	"github.com/interlockdev/interlock/internal/test/lockscript"
 	"github.com/interlockdev/interlock/internal/test/redisserver"
-	"github.com/interlockdev/interlock/resp/script/lockscript"
 )
 
 var programs = flag.Int("programs", 60, "how many random programs run at the door and at Redis")

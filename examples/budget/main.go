@@ -24,7 +24,7 @@ const (
 
 var patterns = []interlock.Pattern{
 	{Name: "model-calls", Shape: "model:{name}/calls", Capacity: 2, MaxHold: 10 * time.Minute},
-	{Name: "model-units", Shape: "model:{name}/units", Rate: 1000, Per: 24 * time.Hour},
+	{Name: "model-units", Shape: "model:{name}/units", Rate: 1000, Per: 24 * time.Hour, Burst: 1000},
 }
 
 func run(ctx context.Context, addr string, out io.Writer) error {

@@ -464,6 +464,7 @@ var table = []rule{
 		tests: true,
 	},
 	{folder: "internal/test/crashtest", local: []string{"."}, tests: true},
+	{folder: "internal/test/lockscript", local: []string{"resp/script"}, tests: true},
 	{folder: "internal/test/depstest", local: []string{"internal/test"}, tests: true},
 	{folder: "internal/test/exampletest", local: []string{"journal", "server", "shard"}, tests: true},
 	{

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/lockscript"
 	"github.com/interlockdev/interlock/resp/script"
-	"github.com/interlockdev/interlock/resp/script/lockscript"
 )
 
 var spellings = flag.Int("spellings", 3000, "how many scripts are spelled at random")

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/interlockdev/interlock/internal/test/lockscript"
 	"github.com/interlockdev/interlock/internal/test/redisserver"
 	"github.com/interlockdev/interlock/resp/script"
-	"github.com/interlockdev/interlock/resp/script/lockscript"
 )
 
 // TestScriptsAtRedis: a real Redis does with each script that is recognised what its normal form is, in each state of

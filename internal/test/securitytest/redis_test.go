@@ -158,8 +158,9 @@ func redisTenants(t *testing.T, s *site) {
 			}
 		}
 	}
-	for _, key := range []string{"acme/redis:locked", "/redis:locked", "../acme/redis:locked"} {
-		thief.want(":0", "DEL", key)
+	thief.want(":0", "DEL", "acme/redis:locked")
+	for _, key := range []string{"/redis:locked", "../acme/redis:locked"} {
+		thief.want("-ERR invalid_key: ", "DEL", key)
 	}
 	owner.want("$the-value", "GET", "redis:locked")
 	s.agent(t, acme, "GET", "/v1/leases/"+held.must("lease.id"), "").want(200)

@@ -114,9 +114,9 @@ class Caller:
         proxy: str | None = "",
     ) -> None:
         self.servers: Servers = Servers(urls, proxy)
-        self.retry_for = RETRY_FOR if retry_for is None else retry_for
+        self.retry_for: float = RETRY_FOR if retry_for is None else retry_for
         #: None has answered yet, and nobody has asked to wait for one: if none is there, the caller learns at once.
-        self.first = retry_for is None
+        self.first: bool = retry_for is None
         self.agent = agent
         self.namespace: str = namespace or "default"
         self.headers: dict[str, str] = {"Accept": "application/json", "User-Agent": "interlock-client-python"}

@@ -80,7 +80,7 @@ class Opening:
     """A session that is being opened. All calls that need it ask for it under one key, so the server opens one."""
 
     def __init__(self) -> None:
-        self.key = new_key()
+        self.key: str = new_key()
         self.callers: set[object] = set()
         self.unsure = False  # a call has left before its answer came
 
@@ -122,9 +122,9 @@ class Core:
         self.mutex: threading.RLock = threading.RLock()
         self.session: Session | None = None
         self.opening: Opening | None = None
-        self.grants = Grants()
+        self.grants: Grants = Grants()
         #: The leases of the program, also those that it asks for.
-        self.places = Places()
+        self.places: Places = Places()
         #: The lease of the command around this process, and whether the client is of its session.
         self.command: Place | None = None
         self.joined: str = ""

@@ -142,7 +142,7 @@ class Hold:
     __slots__ = ("__weakref__", "grant")
 
     def __init__(self, grant: Grant) -> None:
-        self.grant = grant
+        self.grant: Grant = grant
         grant.holds.add(self)
 
 

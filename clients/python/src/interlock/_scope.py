@@ -197,8 +197,13 @@ class Places:
             found.setdefault(flow, set()).add(ref)
 
     def of(self, flow: str) -> list[Place]:
-        """Returns those of a flow, as they are now."""
-        return [place for place in _alive(list(self._found.get(flow, ()))) if place.flow == flow]
+        """Returns those of a flow that are not over, as they are now."""
+        refs = self._found.get(flow, set())
+        for ref in list(refs):
+            place = ref()
+            if place is None or place.over:
+                refs.discard(ref)  # a program that keeps the handles of released leases must not get slower by that
+        return [place for place in _alive(list(refs)) if place.flow == flow]
 
 
 def _alive(refs: Iterable[weakref.ref[Place]]) -> list[Place]:
