@@ -61,7 +61,10 @@ all)
 tests) ;;
 peers) tools=("server-tools.sh redis-server postgresql") ;;
 clean)
-    for folder in "$cache" /var/cache/interlock-test; do # root has servers in the second, see server-tools.sh
+    folders=("$cache")
+    # Root has servers there, see server-tools.sh.
+    if [ -z "${INTERLOCK_TEST_CACHE-}${XDG_CACHE_HOME-}" ]; then folders+=(/var/cache/interlock-test); fi
+    for folder in "${folders[@]}"; do
         rm -rf "$folder"/*-????????????????{,.lock}
     done
     exit

@@ -247,7 +247,7 @@ func TestLowSpaceAndHistory(t *testing.T) {
 		}
 		synctest.Wait()
 		eff := r.expect(engine.Refused, acquire(nil, "again"))
-		if eff.Code != interlock.CodeNoSpace || !strings.Contains(prose.Sentence(eff.Message), "--keep-bytes") {
+		if eff.Code != interlock.CodeNoSpace || !strings.Contains(prose.Sentence(eff.Message), "keeps less history") {
 			t.Errorf("refused with %s %q", eff.Code, prose.Sentence(eff.Message))
 		}
 		if r.shard.First() != 1 {
