@@ -332,6 +332,8 @@ def test_an_interrupt_at_any_line_leaves_nothing(notebook: Client, other: Client
             sys.settrace(None)
         if whole:
             break
+        if sys.version_info < (3, 11):  # its frames may be in a cycle with the interrupt, until a collection
+            gc.collect()
         notebook._engine.wake()
         assert until(lambda: not (rules.grants or rules.jobs or rules.at)), line
     assert len(names) > 100 and len(kept) > 10
