@@ -34,10 +34,10 @@ tell() {
     if refusal=$("${@:3}" 2>&1); then echo "$1: $2"; else echo "$1 is refused: ${refusal#*ERROR:  }"; fi
 }
 
-# agent NAME FEE [frozen] is one agent. Its thinking takes minutes in real life; a frozen
-# one is stopped in the middle of it.
+# agent NAME FEE [frozen] is one agent, with a lease of $ttl. Its thinking takes minutes in
+# real life; a frozen one is stopped in the middle of it.
 agent() {
-    lease=$(quiet interlock lock account:12345 --agent "$1" --ttl 1s --grace 1ms --wait 30s)
+    lease=$(quiet interlock lock account:12345 --agent "$1" --ttl "${ttl-5m}" --grace 1ms --wait 30s)
     eval "$lease"
     balance=$(under "$INTERLOCK_FENCE" "SELECT balance FROM example_zombies.account WHERE id = 12345")
     echo "$1: reads $balance under fence $INTERLOCK_FENCE"
@@ -52,7 +52,7 @@ freezes() { until read -r _ _ state _ <"/proc/$1/stat" && [ "$state" = T ]; do :
 # wakes PID lets it go on, and waits for its end.
 wakes() { kill -CONT "$1" && wait "$1"; }
 
-agent billing-1 500 frozen &
+ttl=1s agent billing-1 500 frozen &
 first=$!
 freezes $first
 agent billing-2 300 frozen & # is granted the key when the first lease has expired
