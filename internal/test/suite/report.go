@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,6 +93,9 @@ const (
 // shows nothing.
 var seeds = regexp.MustCompile(`(?i)\bseed\b|\bhistory (is not|does not)|not linearizable`)
 
+// downloading begins Go's lines about modules that it fetches first, on a machine with empty caches.
+const downloading = "go: downloading "
+
 // race is the first line of a report of the race detector.
 const race = "WARNING: DATA RACE"
 
@@ -103,7 +107,9 @@ func newReport(out io.Writer) *report {
 func (r *report) add(line []byte) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
-		r.stray(string(line))
+		if !bytes.HasPrefix(line, []byte(downloading)) {
+			r.stray(string(line))
+		}
 		return
 	}
 	if !e.Time.IsZero() {

@@ -163,6 +163,17 @@ func TestReport(t *testing.T) {
 				"--- unexpected output\ngo: no such package\n\nunit: 1 passed, 1 failed\n",
 		},
 		{
+			name: "what Go downloads first",
+			ok:   true,
+			in: []string{
+				`go: downloading example.com/module v1.2.3`,
+				`{"Action":"run",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Test":"TestA"}`,
+				`{"Action":"pass",` + p + `,"Elapsed":0.1}`,
+			},
+			want: "ok    engine                                           1 passed     0.1s\nunit: 1 passed, 0 failed\n",
+		},
+		{
 			name: "nothing at all",
 			want: "\n--- no test ran\n\nunit: 0 passed, 1 failed\n",
 		},
