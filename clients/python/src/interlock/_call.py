@@ -213,16 +213,19 @@ class _Retry:
     def refused(self, index: int, error: Refused) -> float:
         """Returns the pause after a refusal, or raises it."""
         error.unsure = self.executed
-        if decided(error):
-            raise error
-        if error.code == "outcome_unknown":
-            self.executed = not self.reads
-        active = error.problem.get("active")
-        if error.code == "not_owner" and active and self.servers.follow(active["http"]):
-            return self.next(lambda: error, 0.0, error.message)
-        if error.code in TRANSIENT:
-            self.servers.failed(index)
-        return self.next(lambda: error, error.retry_after, error.message)
+        try:
+            if decided(error):
+                raise error
+            if error.code == "outcome_unknown":
+                self.executed = not self.reads
+            active = error.problem.get("active")
+            if error.code == "not_owner" and active and self.servers.follow(active["http"]):
+                return self.next(lambda: error, 0.0, error.message)
+            if error.code in TRANSIENT:
+                self.servers.failed(index)
+            return self.next(lambda: error, error.retry_after, error.message)
+        finally:
+            error = None  # type: ignore[assignment]  # else it is in a cycle with its frames, and keeps their leases
 
     def next(self, final: Callable[[], InterlockError], after: float, reason: str) -> float:
         moment = now()

@@ -25,7 +25,6 @@ from ._errors import (
     Refused,
     Unreachable,
     WaitTimeout,
-    handled,
 )
 from ._grant import Grant, Grants, Hold
 from ._report import clip
@@ -267,7 +266,6 @@ class Core:
             except Refused as error:
                 if error.code not in GONE or last:
                     raise
-                handled(error)
                 self.ended(session, error)
                 if outlives and error.unsure:
                     raise OutcomeUnknown(
@@ -288,7 +286,6 @@ class Core:
             except Refused as error:
                 if error.code not in _ANEW or now() >= deadline:
                     raise
-                handled(error)
 
     def _attempt(self, ask: Ask, deadline: float) -> Steps[Hold | None]:
         """Asks once, and stands in line. None: the server has granted a lease that is just being given up here."""
