@@ -285,6 +285,9 @@ func (b *browser) epoch() float64 {
 func (s *rig) redis() (addr string) {
 	s.Helper()
 	path, err := exec.LookPath("redis-server")
+	if err != nil { // scripts/server-tools.sh has unpacked it for the tests
+		path, err = exec.LookPath("../../dist/servers/redis-server/bin/redis-server")
+	}
 	if err != nil {
 		s.Fatal("redis-server is missing: make deps installs it")
 	}
