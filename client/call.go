@@ -40,20 +40,18 @@ type call struct {
 	task     interlock.TaskID   // with phase standing: the task that it waits for
 	least    time.Duration      // of a pull: the shortest ttl that its leases are known to have
 
-	withdrawn  bool        // a pull is to be given up
-	bulky      bool        // it delays the calls behind it
-	undertakes bool        // a claim to an effect is Do's
-	repeated   bool        // it was sent over an earlier link too, so it may have been carried out
-	begun      bool        // it was sent in an earlier session too, and its effects are not that session's
-	later      *time.Timer // not nil while it is held back, see postpone.go
-	pace       *Backoff
+	withdrawn bool        // a pull is to be given up
+	bulky     bool        // it delays the calls behind it
+	repeated  bool        // it was sent over an earlier link too, so it may have been carried out
+	begun     bool        // it was sent in an earlier session too, and its effects are not that session's
+	later     *time.Timer // not nil while it is held back, see postpone.go
+	pace      *Backoff
 }
 
 // found is an answer that contains more than whether it was done.
 type found struct {
 	proto.Reply
-	at   interlock.At
-	mine bool // a claim to an effect is this call's alone
+	at interlock.At
 }
 
 // stands reports whether the operation may stand in line.

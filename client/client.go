@@ -42,10 +42,9 @@ type Client struct {
 	progress string
 	outage   time.Time // since when there is no link; zero when there is one
 	refusal  *interlock.Error
-	openID   string                          // the request id of the session to be opened
-	doing    map[interlock.EffectID]struct{} // that a call of Do is about to carry out
-	goAway   time.Duration                   // when the server said that it stops: how long to stay away
-	closed   error                           // ErrClosed once Close was called
+	openID   string        // the request id of the session to be opened
+	goAway   time.Duration // when the server said that it stops: how long to stay away
+	closed   error         // ErrClosed once Close was called
 }
 
 // Dial connects to the active server of cfg.Addrs and opens a session. It tries a single
@@ -67,7 +66,7 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 
 func dialFirst(ctx context.Context, dialer Dialer, servers *endpoint.List, cfg Config) (*Client, error) {
 	c := &Client{
-		cfg: cfg, dial: dialer, servers: servers, kick: make(chan struct{}, 1), doing: map[interlock.EffectID]struct{}{},
+		cfg: cfg, dial: dialer, servers: servers, kick: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	first, err := c.first(ctx)

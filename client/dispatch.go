@@ -89,7 +89,6 @@ func (c *Client) answered(s *session, k *call, r *proto.Reply, at interlock.At) 
 	}
 	if k.finds() || k.op.Kind == proto.OpAckTask && r.Packet != nil {
 		k.found = &found{Reply: *r, at: at} // the frame is used again
-		k.found.mine = k.undertakes && !k.forgotten && c.took(r)
 	}
 	var err error
 	if r.Outcome == proto.Refused {

@@ -129,8 +129,7 @@ func (c *Client) Do(
 // has ended.
 const settleTimeout = 10 * time.Second
 
-// settle reports the outcome of an effect that Do has claimed. Until the report is known to
-// have arrived, no other call may take the claim for its own.
+// settle reports the outcome of an effect that Do has claimed.
 func (c *Client) settle(ctx context.Context, a Action, s Settlement) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -141,9 +140,6 @@ func (c *Client) settle(ctx context.Context, a Action, s Settlement) {
 	}
 	switch {
 	case err == nil:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.doing, s.ID)
 	case a.OnUnreported != nil:
 		a.OnUnreported(err)
 	default:
@@ -159,7 +155,7 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 	a.Flow, a.id = c.flow(ctx, a.Flow), newEffectID()
 	pace := Backoff{Most: reconnectMost}
 	for {
-		effect, mine, err := c.claim(ctx, a, true)
+		effect, err := c.claim(ctx, a)
 		other, taken := errors.AsType[*EffectError](err)
 		switch {
 		case taken && other.Refusal.Code == interlock.CodeEffectClaimed:
@@ -170,10 +166,10 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 			}
 			c.withdraw(ctx, a)
 			return effect, err
-		case err != nil || mine || effect.State == interlock.EffectDone:
+		default:
 			return effect, err
 		}
-		// Another client has it, or another call of this flow.
+		// Another claimer has it.
 		if a.OnTaken != nil {
 			a.OnTaken(effect)
 		}
@@ -197,7 +193,7 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 func (c *Client) withdraw(ctx context.Context, a Action) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if effect, mine, _ := c.claim(limit, a, true); mine {
+	if effect, err := c.claim(limit, a); err == nil && effect.State == interlock.EffectClaimed {
 		c.settle(limit, a, Settlement{ID: effect.ID, Reason: "its caller disconnected before it was started"})
 	}
 }
@@ -209,8 +205,7 @@ func (c *Client) withdraw(ctx context.Context, a Action) {
 // the same lease, gets that error until its outcome is reported.
 func (c *Client) ClaimEffect(ctx context.Context, a Action) (interlock.Effect, error) {
 	a.id = newEffectID()
-	effect, _, err := c.claim(ctx, a, false)
-	return effect, err
+	return c.claim(ctx, a)
 }
 
 func newEffectID() (id interlock.EffectID) {
@@ -218,13 +213,12 @@ func newEffectID() (id interlock.EffectID) {
 	return id
 }
 
-// claim claims an effect. With undertakes, mine reports that no other call of Do has the same
-// claim, and that it now counts as this one's.
-func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect interlock.Effect, mine bool, err error) {
+// claim claims an effect under the id of a. One that is answered as claimed is this claim's alone.
+func (c *Client) claim(ctx context.Context, a Action) (effect interlock.Effect, err error) {
 	var arguments []byte
 	if a.Arguments != nil {
 		if arguments, err = json.Marshal(a.Arguments); err != nil {
-			return effect, false, &interlock.Error{
+			return effect, &interlock.Error{
 				Code: interlock.CodeInvalidRequest, Message: "the action: arguments: " + err.Error(),
 			}
 		}
@@ -233,30 +227,12 @@ func (c *Client) claim(ctx context.Context, a Action, undertakes bool) (effect i
 	var got *found
 	err = c.again(ctx, serverBusy, func() (err error) {
 		k := c.newCall(proto.OpClaimEffect)
-		k.undertakes = undertakes
 		k.op.Flow, k.op.ID = flow, a.Lease
 		k.op.Effect = &proto.EffectOp{Tool: a.Tool, Target: a.Target, Arguments: arguments, Claim: a.id}
 		got, err = c.do(ctx, k, "the claim to "+a.Tool)
 		return err
 	})
-	mine = got != nil && got.mine
-	effect, err = effectOf(got, err)
-	return effect, mine, err
-}
-
-// took takes the answer to a claim that Do made. It does so while no later answer can
-// have come: an earlier call that has the same claim is finished only after the answer
-// to its settlement. mu is held.
-func (c *Client) took(r *proto.Reply) (mine bool) {
-	if r.Outcome != proto.Done || len(r.Effects) != 1 || r.Effects[0].State != interlock.EffectClaimed {
-		return false
-	}
-	id := r.Effects[0].ID
-	if _, taken := c.doing[id]; taken {
-		return false
-	}
-	c.doing[id] = struct{}{}
-	return true
+	return effectOf(got, err)
 }
 
 // Settlement is the outcome of an effect.
