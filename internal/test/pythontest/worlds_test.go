@@ -18,11 +18,7 @@ func TestWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := uint64(500)
-	if search.Round(t) > 0 {
-		long = 10_000
-	}
-	from, to := search.Seeds(t, 0, 100, long)
+	from, to := search.SeedsOfNight(t, 0, 100, 500, 10_000)
 	cmd := command(
 		t, pythons[len(pythons)-1].Path, "-W", "error", "-m", "pytest", "-p", "no:cacheprovider", "-v", "-rN", "-x",
 		"tests/test_world.py",

@@ -13,10 +13,17 @@ const Variable = "INTERLOCK_NIGHT_ROUND"
 // first on, the long form long ones, and round n of a night the next long ones after round n-1.
 func Seeds(t testing.TB, first, short, long uint64) (from, to uint64) {
 	t.Helper()
+	return SeedsOfNight(t, first, short, long, long)
+}
+
+// SeedsOfNight returns the same, with rounds of another size: the first one begins where the long form ends.
+func SeedsOfNight(t testing.TB, first, short, long, night uint64) (from, to uint64) {
+	t.Helper()
 	round := Round(t)
 	switch {
 	case round > 0:
-		return first + round*long, first + (round+1)*long
+		from = first + long + (round-1)*night
+		return from, from + night
 	case testing.Short():
 		return first, first + short
 	}

@@ -12,11 +12,7 @@ import (
 
 // TestWorlds has clients live through simulated worlds, in which no promise may be broken.
 func TestWorlds(t *testing.T) {
-	long := uint64(500)
-	if search.Round(t) > 0 {
-		long = 10_000
-	}
-	from, to := search.Seeds(t, 0, 100, long)
+	from, to := search.SeedsOfNight(t, 0, 100, 500, 10_000)
 	folder := t.TempDir()
 	Build(t, folder)
 	if out, err := worlds(t, folder, clientworld.Program(t), from, to).CombinedOutput(); err != nil {
