@@ -30,6 +30,7 @@ need flock util-linux
 case $kind in
 tests | all)
     need curl curl
+    need openssl openssl
     need gcc gcc libc6-dev
     need psql postgresql-client
     need redis-cli redis-tools

@@ -70,7 +70,7 @@ func TestFormat(t *testing.T) {
 
 // TestPytest runs the tests of the client on every interpreter.
 func TestPytest(t *testing.T) {
-	tools.Need(t, tools.PythonVenv)
+	tools.Need(t, tools.PythonVenv, "openssl")
 	pythons, err := tools.Pythons()
 	if err != nil {
 		t.Fatal(err)

@@ -48,6 +48,7 @@ var programs = map[string]tool{
 	"bash":             {debian: "bash", common: true},
 	"git":              {debian: "git", common: true},
 	"curl":             {debian: "curl"},
+	"openssl":          {debian: "openssl"},
 	"node":             {debian: "nodejs"},
 	"git-lfs":          {debian: "git-lfs"},
 	"ip":               {debian: "iproute2"},
