@@ -235,7 +235,12 @@ class Programs:
             "PUT", f"/v1/queues/{QUEUE}", {"max_attempts": 3, "backoff_ms": 100, "ttl_ms": 6000, "grace_ms": 5000}
         )
         outages, restarts = dice.randrange(3), dice.random() < 0.3
-        self.calm = not world.faults and not outages and not restarts
+        revocations = dice.randrange(2)
+        self.calm = not (world.faults or outages or restarts or revocations)
+        if self.calm and world.interrupts:
+            world.interrupts = 0.1
+        for _ in range(revocations):
+            world.at(dice.uniform(0, 20), self.revoke)
         for _ in range(outages):
             moment = dice.uniform(0, 20)
             world.at(moment, lambda: setattr(world, "down", True))
@@ -245,6 +250,11 @@ class Programs:
 
     def options(self) -> dict[str, Any]:
         return {"session_ttl": TTL, "retry_for": self.random.choice([1.0, 10.0])}
+
+    def revoke(self) -> None:
+        """An operator takes a lease away from a program."""
+        if self.world.beliefs:
+            self.world.revoke(self.random.choice(self.world.beliefs))
 
     def restart(self) -> None:
         """The server stops, and another one starts over its journal."""

@@ -278,6 +278,8 @@ class World:
         self.clients: list[Client | AsyncClient] = []
         #: The handles in which a program believes, while it does.
         self.beliefs: list[Any] = []
+        #: When an operator has revoked a lease, by its id.
+        self.revoked: dict[str, float] = {}
         self.story: list[str] = []
         #: Whether the story has the requests that meet no fault.
         self.verbose = bool(os.environ.get("INTERLOCK_TEST_VERBOSE"))
@@ -510,10 +512,17 @@ class World:
         self.clients.append(made)
         return made
 
+    def revoke(self, lease: Any) -> None:
+        """An operator revokes a lease."""
+        self.tell(f"the lease on {lease.keys[0]} is revoked")
+        self.revoked[lease.id] = self.clock()
+        self.ask("POST", "/v1/revocations", {"key": lease.keys[0], "fence": str(lease.fence)})
+
     def check(self) -> None:
         """Compares what the programs believe with what the server knows."""
         for lease in self.beliefs:
-            if not lease.held:
+            known = self.revoked.get(lease.id, -math.inf) + lease._grant.ttl  # by a heartbeat, or else its time is up
+            if not lease.held or self.clock() < known:
                 continue
             status, answer = self.ask("GET", f"/v1/leases/{lease._grant.id}")
             if status != 200 or answer["lease"]["state"] not in ("held", "soft"):
