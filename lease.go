@@ -78,6 +78,12 @@ type LeaseRequest struct {
 	// Documents asks for the documents at the keys whenever the lease is handed over: see
 	// Lease.Documents.
 	Documents bool
+
+	// TakeOver is the session of the process before, if this one was started in its place. A lease with the
+	// same claims that it still holds becomes the caller's at once, under a new fence and on its old terms. In
+	// all other cases the request is like one without TakeOver. Leases of tasks and runs, those with a LockDelay or
+	// of keys with a rate, and those that share their keys with others of their holder are not taken over.
+	TakeOver SessionID
 }
 
 // NoGrace as Terms.Grace asks for a lease without a grace period.

@@ -16,7 +16,7 @@ type Principal struct {
 
 // Roles is a set of roles. Each role but RoleMetrics has the rights of RoleViewer and those
 // of its own; docs/security.md has the table of rights.
-type Roles uint8
+type Roles uint16
 
 const (
 	// RoleViewer reads: keys, waits, events, documents, tasks, queues, patterns.
@@ -39,12 +39,20 @@ const (
 	// RoleMetrics reads the metrics with the names of all namespaces, and nothing else. It is
 	// for a monitoring system: its credential should not read texts of agents.
 	RoleMetrics
+	// RoleMerger runs merge queues: it takes their seats, writes their documents, and submits the checks for
+	// RoleChecker. It has the rights of RoleAgent, too.
+	RoleMerger
+	// RoleChecker pulls the tasks of checks of merge queues, and settles them: its results are verdicts.
+	RoleChecker
 
 	// AllRoles is the set of all roles.
-	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator | RoleServer | RoleMetrics
+	AllRoles = RoleViewer | RoleAgent | RoleWorker | RoleApprover | RoleOperator | RoleServer | RoleMetrics |
+		RoleMerger | RoleChecker
 )
 
-var roleNames = [...]string{"viewer", "agent", "worker", "approver", "operator", "server", "metrics"}
+var roleNames = [...]string{
+	"viewer", "agent", "worker", "approver", "operator", "server", "metrics", "merger", "checker",
+}
 
 // ParseRole returns the role with a name; ok is false for any other text.
 func ParseRole(name string) (role Roles, ok bool) {
@@ -66,8 +74,11 @@ func (r Roles) String() string {
 // Has reports whether p has one of some roles.
 func (p *Principal) Has(roles Roles) bool { return p == nil || p.Roles&roles != 0 }
 
-// WorksFor reports whether p may pull tasks from a queue.
+// WorksFor reports whether p may pull tasks from a queue. Queues names no reserved ones.
 func (p *Principal) WorksFor(queue string) bool {
+	if need := PullRoles(queue); need != 0 {
+		return p.Has(need)
+	}
 	return p == nil || p.Roles&RoleWorker != 0 && (slices.Contains(p.Queues, queue) || slices.Contains(p.Queues, "*"))
 }
 

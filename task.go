@@ -94,6 +94,7 @@ type Task struct {
 
 	Approval *Approval
 	Result   []byte        // JSON: of a done one, the worker's result; of a message, the reply
+	DoneBy   string        // of a done one, the credential that acknowledged it; "" without credentials
 	Settled  time.Duration // since it is done, dead or cancelled
 	Reason   string        // why it is dead or cancelled, or fails again and again
 }

@@ -32,6 +32,7 @@ func (c *Client) Acquire(ctx context.Context, req Request) (*Lease, error) {
 	return c.obtain(ctx, askAnew, req.OnQueued, func() *call {
 		k := c.newCall(proto.OpAcquire)
 		k.op.LeaseRequest, k.op.Brief = req.body(flow), true
+		k.op.TakeOver = c.predecessor()
 		k.member = req.member
 		return k
 	})
@@ -69,13 +70,14 @@ func (c *Client) again(ctx context.Context, retry func(error) bool, do func() er
 		if err == nil || !retry(err) {
 			return err
 		}
-		if began.IsZero() {
+		isFirst := began.IsZero()
+		if isFirst {
 			began = time.Now()
 		}
 		if c.cfg.RetryFor > 0 && time.Since(began) >= c.cfg.RetryFor {
 			return err
 		}
-		if err == errLeaving {
+		if isFirst && err == errLeaving { // its release is on its way already
 			continue
 		}
 		var estimate time.Duration

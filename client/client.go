@@ -24,6 +24,7 @@ type Client struct {
 	dial Dialer
 	// servers are those of cfg.Addrs; nil if a Dialer of the caller finds the server.
 	servers *endpoint.List
+	seat    *seat // nil without Config.Seat
 
 	ctx    context.Context // of the goroutines
 	cancel context.CancelFunc
@@ -41,6 +42,8 @@ type Client struct {
 	late     []*call // held back, and to be sent as new
 	progress string
 	outage   time.Time // since when there is no link; zero when there is one
+	trouble  error     // of the last attempt to connect in this outage
+	silences int       // how many attempts in this outage were too short for a server
 	refusal  *interlock.Error
 	openID   string        // the request id of the session to be opened
 	goAway   time.Duration // when the server said that it stops: how long to stay away
@@ -65,13 +68,18 @@ func New(ctx context.Context, dialer Dialer, cfg Config) (*Client, error) {
 }
 
 func dialFirst(ctx context.Context, dialer Dialer, servers *endpoint.List, cfg Config) (*Client, error) {
+	seat, err := takeSeat(cfg.Seat)
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{
-		cfg: cfg, dial: dialer, servers: servers, kick: make(chan struct{}, 1),
+		cfg: cfg, dial: dialer, servers: servers, seat: seat, kick: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	first, err := c.first(ctx)
 	if err != nil {
 		c.cancel()
+		seat.leave(false)
 		return nil, err
 	}
 	c.ended.Go(func() { c.run(first) })
@@ -97,6 +105,9 @@ func (c *Client) first(ctx context.Context) (*conn, error) {
 		if ctx.Err() != nil || time.Since(began) >= patience {
 			if refusal, ok := errors.AsType[*interlock.Error](err); ok {
 				return nil, refusal
+			}
+			if strings.Contains(err.Error(), "refused") { // by the machine, not by a server
+				err = fmt.Errorf("start one with `interlock serve --data-dir DIR`, or correct Config.Addrs: %w", err)
 			}
 			return nil, c.unreachable(err)
 		}
@@ -170,7 +181,10 @@ func (c *Client) answer(ctx context.Context, k *call, what string) (*found, erro
 // it was refused so far, or there was no server.
 func (c *Client) notSent(ctx context.Context, refusal error) error {
 	if refusal == nil {
-		refusal = c.unreachable(nil)
+		c.mu.Lock()
+		trouble := c.trouble
+		c.mu.Unlock()
+		refusal = c.unreachable(trouble)
 	}
 	return fmt.Errorf("%w: %w", refusal, context.Cause(ctx))
 }
@@ -247,7 +261,9 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.front, c.queue, c.late = nil, nil, nil
 	var k *call
+	var patience time.Duration
 	if sess != nil {
+		patience = sess.ttl // a grant that crosses may change it
 		why := &interlock.Error{Code: interlock.CodeSessionEnded, Message: "the client was closed, which released its leases"}
 		for _, g := range sess.leases {
 			sess.lost(g, why, true)
@@ -260,7 +276,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.mu.Unlock()
 	var err error
 	if k != nil {
-		limit, stop := context.WithTimeout(ctx, sess.ttl)
+		limit, stop := context.WithTimeout(ctx, patience)
 		select {
 		case <-k.news:
 			if err = k.err; sessionGone(err) {
@@ -278,6 +294,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.ended.Wait()
+	c.seat.leave(err == nil)
 	return err
 }
 

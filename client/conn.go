@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io"
+	"syscall"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -37,8 +39,10 @@ func (n *conn) ring() {
 func (c *Client) run(n *conn) {
 	for follows := 0; ; {
 		direct := make(chan proto.ClientLink, 1)
-		go func(n *conn, follows int) { direct <- c.toOwner(n, follows) }(n, follows)
+		linked, broke := context.WithCancel(c.ctx)
+		go func(n *conn, follows int) { direct <- c.toOwner(linked, n, follows) }(n, follows)
 		c.serve(n)
+		broke() // an owner that does not answer must not hold up what another server can take
 		n = nil
 		if link := <-direct; link == nil {
 			follows = 0
@@ -68,11 +72,11 @@ func (c *Client) run(n *conn) {
 //
 // An owner that is not on the client's own list is not followed, because the credential would go to an address of the
 // answering server's choice.
-func (c *Client) toOwner(n *conn, follows int) proto.ClientLink {
-	if n.owner == "" || !c.several() || follows >= c.servers.Places() || !c.servers.Follow(n.owner) {
+func (c *Client) toOwner(ctx context.Context, n *conn, follows int) proto.ClientLink {
+	if n.owner == "" || !c.several() || follows >= c.servers.Places() || !c.servers.FollowOwner(n.owner) {
 		return nil
 	}
-	link, err := c.dialOnce(c.ctx)
+	link, err := c.dialOnce(ctx)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +106,11 @@ func (c *Client) pace() Backoff {
 // does not answer, or only stands by, sends on to the next at once.
 func (c *Client) reach(ctx context.Context) (n *conn, err error) {
 	for tried := 1; ; tried++ {
-		n, err = c.connect(ctx)
+		if n, err = c.connect(ctx); errors.Is(err, errSilent) {
+			c.mu.Lock()
+			c.silences++
+			c.mu.Unlock()
+		}
 		refusal, refused := errors.AsType[*interlock.Error](err)
 		if err == nil || refused && !leavesServer(refusal.Code) || ctx.Err() != nil || !c.several() ||
 			tried >= c.servers.Places() {
@@ -111,15 +119,16 @@ func (c *Client) reach(ctx context.Context) (n *conn, err error) {
 	}
 }
 
-// attemptTimeout bounds one attempt to connect, or to open a session, that may take most. With other
-// servers to try it gets a quarter of the shortest ttl, so that a silent one costs no lease.
+// attemptTimeout bounds one attempt to connect, or to attach the session, that may take most. With other servers to
+// try it gets 1.5 s, and twice that after each that was too short, as all servers may be slow; but at most a quarter
+// of the shortest ttl, so that a silent one costs no lease.
 func (c *Client) attemptTimeout(most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.several() || c.sess == nil {
 		return most
 	}
-	return min(most, endpoint.Share(c.sess.shortest))
+	return min(most, endpoint.Share(c.sess.shortest), endpoint.Share(endpoint.Attentive)<<min(c.silences, 8))
 }
 
 // failed takes note of an attempt to connect that did not succeed, and ends the
@@ -127,6 +136,7 @@ func (c *Client) attemptTimeout(most time.Duration) time.Duration {
 func (c *Client) failed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.trouble = err
 	refusal, refused := errors.AsType[*interlock.Error](err)
 	switch {
 	case refused && !refusal.Code.Retryable():
@@ -142,6 +152,11 @@ func (c *Client) failed(err error) {
 		switch {
 		case k.phase == ready && k.left() == ready && c.refusal != nil:
 			c.fail(k, c.refusal)
+		case k.phase == ready && k.goesOn():
+			c.fail(k, &interlock.Error{
+				Code:    interlock.CodeOutcomeUnknown,
+				Message: "no server answers: it is sent as soon as one does, and its outcome is unknown",
+			})
 		case k.phase == ready && k.left() == ready:
 			c.fail(k, c.unreachable(err))
 		default:
@@ -174,6 +189,16 @@ func (c *Client) fail(k *call, err error) {
 
 var errSilent = errors.New("the server does not respond")
 
+// whyClosed returns the error of a connection that was to be made, in words if it was made and closed again.
+func whyClosed(err error) error {
+	for _, closed := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, closed) {
+			return endpoint.ErrClosed
+		}
+	}
+	return err
+}
+
 // connect makes a link and binds the session to it: the one that there is, or a
 // new one.
 func (c *Client) connect(ctx context.Context) (*conn, error) {
@@ -200,7 +225,7 @@ func (c *Client) bind(ctx context.Context, link proto.ClientLink) (*conn, error)
 		if _, refused := errors.AsType[*interlock.Error](err); !refused && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, err
+		return nil, whyClosed(err)
 	}
 	return n, nil
 }
@@ -255,7 +280,11 @@ func (c *Client) handshake(n *conn) error {
 	}
 	c.mu.Lock()
 	c.openID = ""
+	isFirst := c.sess == nil
 	c.mu.Unlock()
+	if err := c.seat.note(reply.Session.ID); err != nil && isFirst { // later the work goes on, and nothing is taken over
+		return err
+	}
 	return c.attach(n, newSession(reply.Session, slot, since))
 }
 
@@ -281,7 +310,7 @@ func (c *Client) attach(n *conn, s *session) error {
 	clear(s.gaveUp)
 	s.beatSent, s.told = s.beatAt, ""
 	s.nextBeat = s.beatAt.Add(c.beatAfter(s.shortest))
-	c.sess, c.conn, c.outage, c.refusal = s, n, time.Time{}, nil
+	c.sess, c.conn, c.outage, c.refusal, c.trouble, c.silences = s, n, time.Time{}, nil, nil, 0
 	c.losses(s, &reply)
 	c.resume(s)
 	for _, g := range s.leases {

@@ -34,7 +34,8 @@ func dialer(cfg Config, servers *endpoint.List) Dialer {
 	return func(ctx context.Context, hello proto.Hello) (proto.ClientLink, error) {
 		at := servers.Current()
 		to := peer{
-			addr: servers.Addr(at), servers: servers, security: cfg.TLS, failed: sync.OnceFunc(func() { servers.Failed(at) }),
+			addr: servers.Addr(at), servers: servers, security: cfg.TLS,
+			failed: sync.OnceFunc(func() { servers.Silent(at) }), elsewhere: sync.OnceFunc(func() { servers.Failed(at) }),
 		}
 		var link proto.ClientLink
 		var err error
@@ -45,7 +46,9 @@ func dialer(cfg Config, servers *endpoint.List) Dialer {
 		}
 		if err != nil {
 			if _, refused := errors.AsType[*interlock.Error](err); !refused {
-				to.failed()
+				if ctx.Err() != context.Canceled { // else it was given up, which shows nothing about the server
+					to.failed()
+				}
 				err = fmt.Errorf("%s: %w", to.addr, err)
 			}
 			return nil, err
@@ -54,13 +57,14 @@ func dialer(cfg Config, servers *endpoint.List) Dialer {
 	}
 }
 
-// peer is the server of one link. After failed the next attempt goes to another one; it
-// may be called more than once.
+// peer is the server of one link. The next attempt goes to another one after failed, which is for a server that did not
+// answer, and after elsewhere, which is for one that sends the client away. Both may be called more than once.
 type peer struct {
-	addr     string
-	servers  *endpoint.List
-	security *tls.Config
-	failed   func()
+	addr      string
+	servers   *endpoint.List
+	security  *tls.Config
+	failed    func()
+	elsewhere func()
 }
 
 // CheckAddr returns an error if an address for Config.Addrs is malformed, or nil.

@@ -37,7 +37,7 @@ func nobodyListens(t *testing.T, scheme string) {
 	addr := busy.Ports(t, 1)[0]
 	_, err := client.Dial(context.Background(), client.Config{Addrs: []string{scheme + addr}})
 	if !errors.Is(err, client.ErrUnreachable) || !strings.Contains(err.Error(), addr) ||
-		!strings.Contains(err.Error(), "refused") {
+		!strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "interlock serve --data-dir DIR") {
 		t.Errorf("got %v", err)
 	}
 	// Another address that answers is enough.

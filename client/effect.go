@@ -161,7 +161,7 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 		case taken && other.Refusal.Code == interlock.CodeEffectClaimed:
 			effect = other.Effect
 		case errors.Is(err, &interlock.Error{Code: interlock.CodeOutcomeUnknown}):
-			if ctx.Err() == nil {
+			if pace.Wait(ctx, 0) == nil {
 				continue // asking again tells: if it was claimed, by a session that has ended since
 			}
 			c.withdraw(ctx, a)
@@ -173,7 +173,7 @@ func (c *Client) undertake(ctx context.Context, a Action) (interlock.Effect, err
 		if a.OnTaken != nil {
 			a.OnTaken(effect)
 		}
-		for effect.State == interlock.EffectClaimed {
+		for isClaimed := true; isClaimed; isClaimed = effect.State == interlock.EffectClaimed {
 			if cause := pace.Wait(ctx, 0); cause != nil {
 				return effect, errors.Join(err, cause)
 			}

@@ -1,6 +1,9 @@
 package client
 
-import "context"
+import (
+	"context"
+	"net"
+)
 
 // DialLookup is Dial with a resolver of the test.
 func DialLookup(
@@ -21,4 +24,13 @@ func Known(c *Client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sess.known(false).Count
+}
+
+// DialThrough is Dial over a network of the test.
+func DialThrough(
+	ctx context.Context, connect func(ctx context.Context, network, addr string) (net.Conn, error), cfg Config,
+) (*Client, error) {
+	servers := listOf(cfg.Addrs)
+	servers.Connect = connect
+	return dialFirst(ctx, dialer(cfg, servers), servers, cfg)
 }

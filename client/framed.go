@@ -17,7 +17,7 @@ var silence = proto.IdleTimeouts{Ask: 10 * time.Second, Expect: 10 * time.Second
 // framedLink is a proto.ClientLink over a connection of its own.
 type framedLink struct {
 	*proto.FramedLink[proto.ClientFrame, proto.ServerFrame]
-	failed func() // the next attempt goes to the next address
+	peer
 }
 
 // dialFramed connects, and returns when the server has said that the client is welcome, or
@@ -34,18 +34,18 @@ func dialFramed(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLi
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		return &framedLink{link, to.failed}, nil
+		return &framedLink{link, to}, nil
 	}
 	link.Close(nil)
 	if _, refused := errors.AsType[*interlock.Error](err); refused {
-		return nil, turnedAway(err, to.failed)
+		return nil, to.turnedAway(err)
 	}
 	if errors.Is(err, proto.ErrStranger) {
 		return nil, errors.New(
 			"this is not the session port of an Interlock server, or it requires TLS: use the address of serve --grpc",
 		)
 	}
-	return nil, err
+	return nil, whyClosed(err)
 }
 
 func (to *peer) connect(ctx context.Context) (net.Conn, error) {
@@ -67,9 +67,9 @@ func (to *peer) connect(ctx context.Context) (net.Conn, error) {
 }
 
 // turnedAway takes note of a refusal after which another address is tried next.
-func turnedAway(err error, failed func()) error {
+func (to *peer) turnedAway(err error) error {
 	if refusal, _ := errors.AsType[*interlock.Error](err); leavesServer(refusal.Code) {
-		failed()
+		to.elsewhere()
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (l *framedLink) Recv(f *proto.ServerFrame) error {
 		return nil
 	}
 	if _, refused := errors.AsType[*interlock.Error](err); refused {
-		return turnedAway(err, l.failed)
+		return l.turnedAway(err)
 	}
 	l.failed()
 	return err

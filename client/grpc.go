@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/endpoint"
 	"github.com/interlockdev/interlock/proto"
 )
 
@@ -23,7 +25,7 @@ type grpcLink struct {
 	conn   *grpc.ClientConn
 	stream grpc.ClientStream
 	cancel context.CancelFunc
-	failed func() // the next attempt goes to the next address
+	peer
 }
 
 func dialGRPC(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink, error) {
@@ -59,6 +61,9 @@ func dialGRPC(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink
 	stream, err := conn.NewStream(own, desc, proto.StreamPath)
 	if err != nil {
 		err = errors.New(status.Convert(err).Message())
+		if strings.Contains(err.Error(), " preface: ") { // a connection was made, and the first bytes failed
+			err = endpoint.ErrClosed
+		}
 	}
 	if stop(); ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -68,7 +73,7 @@ func dialGRPC(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink
 		_ = conn.Close()
 		return nil, err
 	}
-	return &grpcLink{conn: conn, stream: stream, cancel: cancel, failed: to.failed}, nil
+	return &grpcLink{conn: conn, stream: stream, cancel: cancel, peer: to}, nil
 }
 
 func (l *grpcLink) Send(f *proto.ClientFrame) error { return l.stream.SendMsg(f) }
@@ -80,7 +85,7 @@ func (l *grpcLink) Recv(f *proto.ServerFrame) error {
 	}
 	refusal := status.Convert(err)
 	if code := l.stream.Trailer().Get("interlock-code"); len(code) == 1 {
-		return turnedAway(&interlock.Error{Code: interlock.Code(code[0]), Message: refusal.Message()}, l.failed)
+		return l.turnedAway(&interlock.Error{Code: interlock.Code(code[0]), Message: refusal.Message()})
 	}
 	if refusal.Code() == grpccodes.Unimplemented {
 		l.failed()

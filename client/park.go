@@ -85,6 +85,7 @@ type ResumeRequest struct {
 // lease again if it was granted meanwhile, with its keys if it had kept them.
 func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as ResumeRequest) (*Lease, error) {
 	flow := c.flow(ctx, as.Flow)
+	pace := Backoff{Most: reconnectMost}
 	for {
 		l, err := c.obtain(ctx, askAgain, as.OnQueued, func() *call {
 			k := c.newCall(proto.OpResume)
@@ -98,6 +99,9 @@ func (c *Client) Resume(ctx context.Context, id interlock.LeaseID, as ResumeRequ
 		}
 		// A caller that waits for an answer learns of it when there is one, or when the link
 		// has broken.
+		if pace.Wait(ctx, 0) != nil {
+			return l, err
+		}
 	}
 }
 

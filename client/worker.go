@@ -186,11 +186,11 @@ func (w *work) take(ctx, limit context.Context) error {
 			w.begin(&list[i])
 		}
 		switch {
-		case err == nil:
+		case err == nil && len(list) > 0:
 			pace = Backoff{Most: reconnectMost}
 		case ctx.Err() != nil:
 			return nil
-		case !goesOn(err):
+		case err != nil && !goesOn(err):
 			return err
 		case pace.Wait(ctx, retryAfter(err)) != nil:
 			return nil

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,9 +143,12 @@ func (e *engine) start(t *testing.T, name string, change ...func(*cluster.Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A shard that is being left when its server is killed ends by itself. The bubble must not end before it.
-	t.Cleanup(func() { <-time.After(time.Second) })
 	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		stop() // after a failure it still runs
+		// A shard that is being left when its server is killed ends by itself. The bubble must not end before it.
+		<-time.After(time.Second)
+	})
 	out := &node{Node: n, name: name, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(out.done)
@@ -225,6 +230,35 @@ func TestShares(t *testing.T) {
 	})
 }
 
+// Shares come to rest: servers that join at any moments get their parts, and then no shard changes hands any more.
+func TestSharesComeToRest(t *testing.T) {
+	for seed := range uint64(240) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			servers := 2 + rng.IntN(4)
+			e := newEngine(servers * (1 + rng.IntN(4))) // all have as many in the end
+			var nodes []*node
+			for i := range servers {
+				nodes = append(nodes, e.start(t, string(rune('a'+i))))
+				<-time.After(time.Duration(rng.IntN(20_000)) * time.Millisecond)
+			}
+			e.shared(t, len(nodes))
+			e.mu.Lock()
+			before := e.moves
+			e.mu.Unlock()
+			<-time.After(time.Minute)
+			e.mu.Lock()
+			if e.moves != before {
+				t.Errorf("seed %d: %d changes of owners after all shares were even", seed, e.moves-before)
+			}
+			e.mu.Unlock()
+			for _, n := range nodes {
+				n.kill()
+			}
+		})
+	}
+}
+
 // The shards of a server that dies have an owner again within six seconds, and those of one that leaves in
 // order within two.
 func TestDeathAndDrain(t *testing.T) {
@@ -252,6 +286,68 @@ func TestDeathAndDrain(t *testing.T) {
 			t.Errorf("%d members are left", n)
 		}
 		c.kill()
+	})
+}
+
+// A server that leaves names the next holders of its seats and wakes them: its shards have owners as soon as they are
+// left, and need the format that the new owner may write. It names none that it does not reach.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(12)
+		var mu sync.Mutex
+		nodes, away := map[string]*node{}, ""
+		add := func(name string, writes uint32) {
+			n := e.start(t, name, func(c *cluster.Config) {
+				c.Me.Reads, c.Writes = writes, writes
+				c.Wake = func(_ context.Context, m cluster.Member) {
+					mu.Lock()
+					defer mu.Unlock()
+					if to := strings.TrimPrefix(m.HTTP, "http://"); to != away {
+						nodes[to].Look()
+					}
+				}
+				c.Probe = func(_ context.Context, m cluster.Member) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if m.HTTP == "http://"+away {
+						return errors.New("no answer")
+					}
+					return nil
+				}
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			nodes[name] = n
+		}
+		add("a", 1)
+		time.Sleep(2 * time.Second)
+		add("b", 2)
+		add("c", 2)
+		time.Sleep(2 * time.Minute)
+		n := nodes["a"]
+		n.drain(t) // each shard takes half a second
+		n.kill()
+		time.Sleep(60 * time.Millisecond)
+		e.wantShares(t, map[string]int{"b": 6, "c": 6})
+		mu.Lock()
+		away = "c" // those that are there do not reach it
+		mu.Unlock()
+		add("d", 2)
+		time.Sleep(2 * time.Second)
+		nodes["b"].drain(t)
+		nodes["b"].kill()
+		time.Sleep(60 * time.Millisecond)
+		if got := e.shares(); got["c"] > 6 || got["c"]+got["d"] != 12 {
+			t.Errorf("the shards are shared as %v", got)
+		}
+		add("old", 1)
+		time.Sleep(time.Minute)
+		if got := e.shares(); got["old"] != 0 {
+			t.Errorf("an older server owns %d shards that newer ones may have written to", got["old"])
+		}
+		for _, name := range []string{"c", "d", "old"} {
+			nodes[name].kill()
+		}
 	})
 }
 
@@ -283,7 +379,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// An engine that answers no server for a while takes no shard from its owner.
+// An engine that answers no server for a while takes no shard from its owner. All servers, the asked one among them,
+// show no sign of life meanwhile, and only then.
 func TestEngineIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
@@ -295,10 +392,25 @@ func TestEngineIsAway(t *testing.T) {
 			defer e.mu.Unlock()
 			e.cut["a"], e.cut["b"] = yes, yes
 		}
+		silent := func(least, most time.Duration) {
+			t.Helper()
+			v := a.View()
+			for _, m := range v.Members {
+				if s := v.Silent(m.ID, time.Now()); s < least || s > most {
+					t.Errorf("%s is silent for %v, want %v to %v", m.HTTP, s, least, most)
+				}
+			}
+		}
+		for range 60 {
+			time.Sleep(100 * time.Millisecond)
+			silent(0, 0)
+		}
 		cut(true)
 		time.Sleep(time.Minute)
+		silent(58*time.Second, 62*time.Second)
 		cut(false)
 		time.Sleep(time.Minute)
+		silent(0, 0)
 		e.wantShares(t, map[string]int{"a": 2, "b": 2})
 		if e.moves != moves {
 			t.Errorf("%d shards have changed their owner", e.moves-moves)

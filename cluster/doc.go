@@ -13,6 +13,9 @@
 //	 └─────────────────────┴──────────────────────┘
 //	   the open failed · fenced, cut off or killed: others free the seat after its time
 //
+// A server that leaves a shard in order names the next holder of the seat, if there is one that it reaches, and wakes
+// the other members: they look at the table at once.
+//
 // Why so:
 //
 //   - One value for all seats costs the same whether there are 16 shards or 1,024: a read and a swap a second

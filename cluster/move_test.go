@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,13 +176,28 @@ func (e *engine) settle(t *testing.T, n *node, ns string) {
 	t.Fatalf("after 30 s the directory has %+v, and the namespace is %+v", n.View().Directory, e.tenants[ns].parts)
 }
 
+// shared waits until so many servers share the shards evenly: before, a shard has no owner while it changes hands.
+func (e *engine) shared(t *testing.T, servers int) {
+	t.Helper()
+	for range 3000 {
+		<-time.After(100 * time.Millisecond)
+		owners := e.shares()
+		shares := slices.Sorted(maps.Values(owners))
+		if owners[""] == 0 && len(shares) == servers && shares[servers-1] <= shares[0]+1 {
+			<-time.After(2 * time.Second) // until each of them has seen it
+			return
+		}
+	}
+	t.Fatalf("after five minutes the shards are shared as %v", e.shares())
+}
+
 // TestMoveNamespace: a namespace moves between two servers and back, in a few seconds. While it moves it answers in
 // one shard or in none.
 func TestMoveNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
 		a, b := e.start(t, "a"), e.start(t, "b")
-		time.Sleep(5 * time.Second)
+		e.shared(t, 2)
 		home := placement.Shard("acme", 4)
 		for _, to := range []int{(home + 1) % 4, (home + 2) % 4, home} {
 			if !e.write("acme", a.View().Directory.Shard("acme")) {
@@ -235,7 +252,7 @@ func crash(t *testing.T, at int, dies string, back bool) {
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = e.start(t, name)
 	}
-	<-time.After(8 * time.Second)
+	e.shared(t, len(nodes))
 	from := placement.Shard("acme", 4)
 	to := (from + 1) % 4
 	if !e.write("acme", from) {
@@ -392,7 +409,7 @@ func TestAddShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(4)
 		a, b := e.start(t, "a"), e.start(t, "b")
-		time.Sleep(10 * time.Second)
+		e.shared(t, 2)
 		if !e.write("acme", placement.Shard("acme", 4)) {
 			t.Fatal("the namespace does not answer")
 		}
@@ -417,7 +434,7 @@ func TestAddShards(t *testing.T) {
 			t.Error("the namespace does not answer in the new shard")
 		}
 		c := e.start(t, "c")
-		time.Sleep(60 * time.Second)
+		e.shared(t, 3)
 		e.wantShares(t, map[string]int{"a": 2, "b": 2, "c": 2})
 		if _, err := c.Move(t.Context(), "acme", placement.Shard("acme", 4)); err != nil {
 			t.Fatal(err)

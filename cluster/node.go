@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,12 +45,19 @@ type Config struct {
 	Writes uint32
 	// TTL is how long a member may be silent before others take its shards.
 	TTL time.Duration
+	// Settle is how long the first server of a new journal leaves it to an act that fills it: see Fill. A restore that
+	// was started beside it comes in that time.
+	Settle time.Duration
 	// Directory and Table are the shared values.
 	Directory, Table Value
 	// Open makes this server the owner of a shard after it took the seat.
 	Open func(ctx context.Context, shard int) (Owned, error)
 	// Fatal reports whether no server of this version can open the shard, so that a node of one shard ends.
 	Fatal func(error) bool
+	// Probe asks a member whether it answers calls. It is called by several goroutines. nil: no member is asked.
+	Probe func(ctx context.Context, m Member) error
+	// Wake has a member look at the table at once. It is called by several goroutines. nil: members look in their time.
+	Wake func(ctx context.Context, m Member)
 	// Changed is called after each change of the view, by one goroutine.
 	Changed func(*View)
 
@@ -77,8 +85,13 @@ const (
 	// joinTimeout bounds one attempt to read or to make the directory.
 	joinTimeout = 2 * time.Second
 
-	// openAtOnce bounds the journals that are being opened: a replay waits for the engine about as long as it computes.
-	openAtOnce = 4
+	// openAtOnce bounds the journals that are being opened: to open one takes some 20 answers of the engine one after
+	// the other, and little else unless its state is large.
+	openAtOnce = 16
+	// wakeTimeout bounds a call that wakes another server, and lookPause is the least time between a look and one that
+	// another server has asked for.
+	wakeTimeout = 500 * time.Millisecond
+	lookPause   = 50 * time.Millisecond
 	// retryAfter is how long a shard is left to others after it could not be opened, and fatalAfter the same for one that
 	// this server cannot open.
 	retryAfter = 500 * time.Millisecond
@@ -90,12 +103,28 @@ func beatEvery(ttl time.Duration) time.Duration { return ttl * looksInBeat / loo
 // View is what a node knows. It does not change.
 type View struct {
 	Me        string
+	Address   string // this server's, for HTTP
 	Directory placement.Directory
 	Members   []Member
 	// Holders has the member with the seat of each shard; nil where it is free.
 	Holders []*Member
 	// Owned has the shards that this server answers for; nil where it does not.
 	Owned []Owned
+	// Unreached has the members that do not answer this server, and since when.
+	Unreached map[string]time.Time
+
+	seen map[string]time.Time // the last beat of each member, as this server saw it in the table
+	late time.Duration        // more than the time between two beats
+}
+
+// Silent returns for how long a member has shown no beat, if that is longer than it should be. It is of all members,
+// and of this one, where the table cannot be read or written.
+func (v *View) Silent(id string, now time.Time) time.Duration {
+	at, ok := v.seen[id]
+	if silent := now.Sub(at); ok && silent > v.late {
+		return silent
+	}
+	return 0
 }
 
 // Node is this server among the members. Run runs it; the other methods may be called by any number of
@@ -106,6 +135,8 @@ type Node struct {
 	planner *placement.Planner
 	view    atomic.Pointer[View]
 	wake    chan struct{} // something has happened that the table should show
+	called  chan struct{} // another server has changed the table
+	waking  sync.WaitGroup
 	opening chan struct{} // a place for each shard that is being opened
 	life    context.Context
 	end     context.CancelFunc // when Run returns
@@ -113,7 +144,9 @@ type Node struct {
 	mu        sync.Mutex // guards the fields below
 	shards    []local
 	directory placement.Directory // the newest one that was read
+	reach     map[string]*reach   // by member
 	draining  bool
+	joined    bool          // it was in the table
 	left      chan struct{} // closed when a draining node has left the table
 
 	// Only Run uses these.
@@ -123,14 +156,13 @@ type Node struct {
 	looked time.Time // when the table was last read
 	asked  time.Time // when the directory was last read
 	seen   map[string]sign
-	said   string // the last error that was logged
 }
 
 // local is what this server does about a shard.
 type local struct {
 	phase phase
 	owned Owned // in the phases owned and leaving
-	err   error // of the phase failed
+	err   error // of the phase failed; nil if the shard was left in order
 	until time.Time
 	stop  context.CancelFunc // of taking and of watching
 
@@ -160,14 +192,14 @@ func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, er
 	if cfg.TTL == 0 {
 		cfg.TTL = DefaultTTL
 	}
-	directory, err := openDirectory(ctx, cfg.Directory, shards)
+	directory, err := openDirectory(ctx, &cfg, shards)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{
-		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), opening: make(chan struct{}, openAtOnce),
-		shards: make([]local, directory.All()), directory: directory, left: make(chan struct{}),
-		seen: map[string]sign{},
+		cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), called: make(chan struct{}, 1),
+		opening: make(chan struct{}, openAtOnce), shards: make([]local, directory.All()), directory: directory,
+		left: make(chan struct{}), seen: map[string]sign{}, reach: map[string]*reach{},
 	}
 	n.life, n.end = context.WithCancel(context.Background())
 	n.planner = placement.NewPlanner(n.id, cfg.TTL)
@@ -178,32 +210,53 @@ func Join(ctx context.Context, cfg Config, shards func(context.Context) (int, er
 	return n, nil
 }
 
-// openDirectory reads the directory, or makes it.
+// openDirectory reads the directory, or makes it. It is made with a mark, which yields to that of an act that is
+// begun at the same time, such as a restore by another server.
 func openDirectory(
-	ctx context.Context, at Value, shards func(context.Context) (int, error),
+	ctx context.Context, cfg *Config, shards func(context.Context) (int, error),
 ) (d placement.Directory, err error) {
 	for {
-		v, err := load(ctx, at)
+		v, err := load(ctx, cfg.Directory)
 		if err != nil {
 			return d, err
 		}
 		if v.Version != "" {
-			return placement.DecodeDirectory(v.Data)
+			d, err := placement.DecodeDirectory(v.Data)
+			if f, ok := errors.AsType[*placement.FillingError](err); !ok || f.Act != "" && f.Act != startAct {
+				return d, err
+			}
 		}
-		n, err := shards(ctx)
+		f, err := BeginFill(ctx, cfg.Directory, startAct, func(context.Context) (bool, error) { return true, nil })
+		if errors.Is(err, remote.ErrNotEmpty) {
+			continue // another server was faster
+		}
 		if err != nil {
 			return d, err
 		}
-		if d, err = placement.NewDirectory(n); err != nil {
-			return d, err
-		}
-		limit, cancel := context.WithTimeout(ctx, joinTimeout)
-		_, _, err = at.Swap(limit, d.Encode(), "")
-		cancel()
-		if err != nil {
+		if err := f.start(ctx, cfg.Settle, shards); err != nil && !errors.Is(err, remote.ErrNotEmpty) {
 			return d, err
 		}
 	}
+}
+
+// start makes the directory of a journal with as many shards as shards returns.
+func (f *Fill) start(ctx context.Context, settle time.Duration, shards func(context.Context) (int, error)) error {
+	n, err := shards(ctx)
+	if err == nil {
+		var d placement.Directory
+		if d, err = placement.NewDirectory(n); err == nil {
+			f.mu.Lock()
+			d.Filling = f.directory.Filling
+			f.directory = d
+			f.mu.Unlock()
+			pause(ctx, settle)
+			err = f.Finish(ctx)
+		}
+	}
+	if err != nil {
+		f.Stop(ctx)
+	}
+	return err
 }
 
 func load(ctx context.Context, at Value) (remote.Value, error) {
@@ -225,15 +278,10 @@ func (n *Node) Run(ctx context.Context) error {
 			err = n.look(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			if text := err.Error(); text != n.said { // it comes back twice a second
-				n.said = text
-				n.cfg.Logger.Warn("the table of servers cannot be used", "error", err)
-			}
+			n.cfg.Logger.Warn("the table of servers cannot be used", "error", err)
 			if n.table != nil {
 				n.show(n.table) // what has happened here
 			}
-		} else if err == nil {
-			n.said = ""
 		}
 		if err := n.fatal(); err != nil {
 			return err
@@ -242,6 +290,8 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-timer.C:
 		case <-n.wake:
+		case <-n.called:
+			pause(ctx, time.Until(n.looked.Add(lookPause)))
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -270,17 +320,14 @@ func (n *Node) step(ctx context.Context) error {
 		}
 		now := time.Now()
 		n.observe(t, now)
-		next, changed := n.plan(t, now)
+		n.probe(t, now)
+		next, handed, changed := n.plan(t, now)
 		if !changed && now.Sub(n.beatAt) < beatEvery(n.cfg.TTL) {
 			n.adopt(t)
 			return nil
 		}
-		done, err := n.save(ctx, next, v.Version, now)
-		if err != nil {
+		if done, err := n.save(ctx, next, v.Version, handed, now); err != nil || done {
 			return err
-		}
-		if done {
-			return nil
 		}
 		// Another server was faster: look again.
 	}
@@ -312,8 +359,8 @@ func (n *Node) look(ctx context.Context) error {
 	return err
 }
 
-// save stores a table in the place of a version, with a new beat.
-func (n *Node) save(ctx context.Context, next *table, was string, now time.Time) (done bool, err error) {
+// save stores a table in the place of a version, with a new beat, and wakes the others if it hands seats to them.
+func (n *Node) save(ctx context.Context, next *table, was string, handed bool, now time.Time) (done bool, err error) {
 	n.beat++
 	if me := next.member(n.id); me != nil {
 		me.Beat = n.beat
@@ -330,6 +377,9 @@ func (n *Node) save(ctx context.Context, next *table, was string, now time.Time)
 	}
 	n.beatAt = now
 	n.observe(next, now)
+	if handed {
+		n.tell(next) // before Drain can see that this server has left
+	}
 	n.adopt(next)
 	return true, nil
 }
@@ -356,37 +406,116 @@ func (n *Node) silent(id string, now time.Time) bool {
 	return id != n.id && now.Sub(n.seen[id].at) >= n.cfg.TTL
 }
 
-// plan returns the table as this server wants it, and whether more than its beat is different.
-func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
-	next = t.clone()
+// Look has the node look at the table soon, because another server has changed it.
+func (n *Node) Look() {
+	select {
+	case n.called <- struct{}{}:
+	default:
+	}
+}
+
+// tell wakes the other members of a table.
+func (n *Node) tell(t *table) {
+	if n.cfg.Wake == nil {
+		return
+	}
 	for _, m := range t.Members {
-		if n.silent(m.ID, now) {
-			n.cfg.Logger.Info("a server is silent: its shards are free", "http", m.HTTP, "silent", now.Sub(n.seen[m.ID].at))
-			next.remove(m.ID)
-			changed = true
+		if m.ID == n.id {
+			continue
+		}
+		n.waking.Go(func() {
+			ctx, cancel := context.WithTimeout(n.life, wakeTimeout)
+			defer cancel()
+			n.cfg.Wake(ctx, m)
+		})
+	}
+}
+
+// hand needs mu. It frees the seats of the shards that were left in order, and names the next holder of each if one is
+// reached.
+func (n *Node) hand(next *table, now time.Time) (handed bool) {
+	var left []int
+	for s := range n.shards {
+		if l := &n.shards[s]; next.Seats[s].Holder == n.id && l.phase == failed && l.err == nil {
+			next.Seats[s].Holder = ""
+			left = append(left, s)
 		}
 	}
+	if len(left) == 0 {
+		return false
+	}
+	view := next.situation()
+	view.Members = slices.DeleteFunc(view.Members, func(m placement.Member) bool {
+		r := n.reach[m.ID]
+		return m.ID != n.id && (m.Draining || r != nil && !r.since.IsZero())
+	})
+	for i := range view.Members { // a holder of its other seats, which count as taken, and no successor
+		m := &view.Members[i]
+		m.Draining = m.Draining || m.ID == n.id
+	}
+	successors := n.planner.Successors(now, view)
+	for _, s := range left {
+		if successors[s] != n.id {
+			next.Seats[s].Holder = successors[s]
+		}
+	}
+	return true
+}
+
+// plan returns the table as this server wants it, and whether more than its beat is different; handed, whether it
+// leaves seats to others.
+func (n *Node) plan(t *table, now time.Time) (next *table, handed, changed bool) {
+	next = t.clone()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	for _, m := range t.Members {
+		why := ""
+		switch r := n.reach[m.ID]; {
+		case m.ID == n.id:
+			continue
+		case n.silent(m.ID, now):
+			why = "it is silent"
+		case r != nil && r.gone:
+			why = "it refuses connections"
+		case !n.joined && m.HTTP == n.cfg.Me.HTTP:
+			why = "this server has its address" // and listens there, so that one has ended
+		default:
+			continue
+		}
+		n.cfg.Logger.Info("a server is gone: its shards are free", "http", m.HTTP, "why", why, "silent",
+			now.Sub(n.seen[m.ID].at))
+		next.remove(m.ID)
+		changed = true
+	}
+	if handed = n.hand(next, now); handed {
+		changed = true
+	}
 	if n.draining && n.nothing() {
 		if next.member(n.id) == nil {
-			return next, changed
+			return next, handed, changed
 		}
 		next.remove(n.id)
-		return next, true
+		return next, handed, true
 	}
 	me := next.member(n.id)
 	if me == nil {
 		if len(next.Members) >= maxTableMembers {
 			n.cfg.Logger.Error("the cluster has its greatest number of servers: this one stands by", "servers", maxTableMembers)
-			return next, changed
+			return next, handed, changed
 		}
 		m := n.cfg.Me
 		m.ID = n.id
 		next.Members = append(next.Members, m)
 		me, changed = &next.Members[len(next.Members)-1], true
 	}
-	if draining := n.draining || me.Evacuate; me.Draining != draining {
+	if marks := n.marks(now); !slices.Equal(me.Unreached, marks) {
+		me.Unreached, changed = marks, true
+	}
+	cut := next.cutOff(n.id)
+	if cut && !me.Draining {
+		n.cfg.Logger.Warn("most other servers do not reach this one: it leaves its shards to them", "http", me.HTTP)
+	}
+	if draining := n.draining || me.Evacuate || cut; me.Draining != draining {
 		me.Draining, changed = draining, true
 	}
 	for s := range n.shards {
@@ -398,9 +527,6 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 			// This server was silent for too long, and no other one has taken its place.
 			seat.Holder, changed = n.id, true
 		}
-		if seat.Holder == n.id && seat.Needs < n.cfg.Me.Reads && concerns(n.directory, s) {
-			seat.Needs, changed = n.cfg.Me.Reads, true
-		}
 	}
 	decision := n.planner.Step(now, next.situation())
 	if me.Resting != decision.Resting {
@@ -411,19 +537,28 @@ func (n *Node) plan(t *table, now time.Time) (next *table, changed bool) {
 		if l.phase == failed || l.phase == leaving {
 			continue
 		}
-		next.Seats[s] = Seat{n.id, max(next.Seats[s].Needs, n.cfg.Writes)}
-		changed = true
+		next.Seats[s].Holder, changed = n.id, true
 	}
-	if s := decision.Give; s != placement.None && n.shards[s].phase == owned {
-		n.leave(s)
+	for s := range n.shards {
+		needs := n.cfg.Writes
+		if concerns(n.directory, s) {
+			needs = max(needs, n.cfg.Me.Reads)
+		}
+		if seat := &next.Seats[s]; seat.Holder == n.id && seat.Needs < needs {
+			seat.Needs, changed = needs, true
+		}
+		if n.shards[s].phase == owned && (cut || decision.Give == s) {
+			n.leave(s)
+		}
 	}
-	return next, changed
+	return next, handed, changed
 }
 
 // adopt acts on a table that is stored.
 func (n *Node) adopt(t *table) {
 	n.mu.Lock()
 	n.table = t
+	n.joined = n.joined || t.member(n.id) != nil
 	for s := range n.shards {
 		l, mine := &n.shards[s], t.Seats[s].Holder == n.id
 		switch {
@@ -593,6 +728,7 @@ func (n *Node) Drain(ctx context.Context) error {
 	n.ring()
 	select {
 	case <-n.left:
+		n.waking.Wait()
 		return nil
 	case <-n.life.Done():
 		return errors.New("cluster: the node has ended")
@@ -604,9 +740,20 @@ func (n *Node) Drain(ctx context.Context) error {
 // show publishes the view.
 func (n *Node) show(t *table) {
 	v := &View{
-		Me: n.id, Members: t.Members,
+		Me: n.id, Address: n.cfg.Me.HTTP, Members: t.Members, Unreached: map[string]time.Time{},
+		seen: map[string]time.Time{n.id: n.beatAt}, late: 2 * beatEvery(n.cfg.TTL),
+	}
+	for id, s := range n.seen {
+		if id != n.id {
+			v.seen[id] = s.at
+		}
 	}
 	n.mu.Lock()
+	for id, r := range n.reach {
+		if !r.since.IsZero() {
+			v.Unreached[id] = r.since
+		}
+	}
 	v.Directory = n.directory
 	v.Holders, v.Owned = make([]*Member, v.Directory.All()), make([]Owned, v.Directory.All())
 	for s := range t.Seats {

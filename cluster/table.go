@@ -17,7 +17,9 @@ type Member struct {
 	RESP             string `json:"resp,omitempty"`
 	Version          string `json:"version,omitempty"`
 	Evacuate         bool   `json:"evacuate,omitempty"` // an operator wants it to leave its shards
-	Beat             uint64 `json:"beat"`               // changes with each sign of life
+	// Unreached are the IDs of the members that this one cannot reach: see reach.go.
+	Unreached []string `json:"unreached,omitempty"`
+	Beat      uint64   `json:"beat"` // changes with each sign of life
 }
 
 // Seat is which server tries to own a shard.
@@ -69,7 +71,7 @@ var errMoreSeats = errors.New("the table of servers has more seats than the dire
 func (t *table) encode() ([]byte, error) { return json.Marshal(t) }
 
 func (t *table) clone() *table {
-	return &table{t.Format, slices.Clone(t.Members), slices.Clone(t.Seats)}
+	return &table{t.Format, slices.Clone(t.Members), slices.Clone(t.Seats)} // nothing changes Unreached in place
 }
 
 // member returns the member of an ID; nil if there is none.

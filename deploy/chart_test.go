@@ -51,7 +51,7 @@ func render(in install) (map[string]string, error) {
 // each runs f for each set of values.
 func each(t *testing.T, f func(t *testing.T, in install)) {
 	files, err := filepath.Glob("testdata/values/*.yaml")
-	if err != nil || len(files) != 6 {
+	if err != nil || len(files) != 8 {
 		t.Fatalf("there are the values %q: %v", files, err)
 	}
 	for _, file := range files {
@@ -130,6 +130,9 @@ func TestRefusedValues(t *testing.T) {
 		{"a misspelt value", "{replica: 3}", "replica"},
 		{"a misspelt value below", "{journal: {volume: {sise: 1Gi}}}", "sise"},
 		{"no server", "{replicas: 0}", "replicas"},
+		{"a backup that every server restores", "{settings: {restore: /backup}}", "restore"},
+		{"a backup elsewhere", "{restore: {claim: a, path: ../b}}", "path"},
+		{"a folder elsewhere", "{journal: {volume: {folder: ../b}}}", "folder"},
 		{"a flag that the chart sets", "{settings: {data-dir: /tmp}}", "data-dir"},
 		{"a short digest", "{image: {digest: 'sha256:12'}}", "digest"},
 	} {

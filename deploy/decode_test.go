@@ -8,6 +8,7 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -23,6 +24,7 @@ type (
 	service     = core.Service
 	statefulSet = apps.StatefulSet
 	deployment  = apps.Deployment
+	job         = batch.Job
 	budget      = policy.PodDisruptionBudget
 	network     = networking.NetworkPolicy
 	monitor     = monitoring.ServiceMonitor
@@ -34,6 +36,7 @@ var kinds = map[string]func() object{
 	"v1 Service":                              func() object { return new(service) },
 	"apps/v1 StatefulSet":                     func() object { return new(statefulSet) },
 	"apps/v1 Deployment":                      func() object { return new(deployment) },
+	"batch/v1 Job":                            func() object { return new(job) },
 	"policy/v1 PodDisruptionBudget":           func() object { return new(budget) },
 	"networking.k8s.io/v1 NetworkPolicy":      func() object { return new(network) },
 	"monitoring.coreos.com/v1 ServiceMonitor": func() object { return new(monitor) },

@@ -190,40 +190,48 @@ func TestSelectorsMatch(t *testing.T) {
 // Pods keep to the profile "restricted" of Kubernetes, have no token, and write to nothing but the journal's volume.
 func TestPodsAreRestricted(t *testing.T) {
 	each(t, func(t *testing.T, in install) {
-		spec := &pod(t, objects(t, in)).Spec
-		c := &spec.Containers[0]
-		inPod, inContainer := spec.SecurityContext, c.SecurityContext
-		for _, rule := range []struct {
-			name string
-			kept bool
-		}{
-			{"runAsNonRoot", *inPod.RunAsNonRoot && *inPod.RunAsUser == 65532 && *inPod.RunAsGroup == 65532},
-			{"seccompProfile", inPod.SeccompProfile.Type == core.SeccompProfileTypeRuntimeDefault},
-			{"allowPrivilegeEscalation", !*inContainer.AllowPrivilegeEscalation},
-			{"readOnlyRootFilesystem", *inContainer.ReadOnlyRootFilesystem},
-			{"capabilities", slices.Equal(inContainer.Capabilities.Drop, []core.Capability{"ALL"}) &&
-				len(inContainer.Capabilities.Add) == 0},
-			{"privileged", inContainer.Privileged == nil && inContainer.RunAsUser == nil},
-			{"host", !spec.HostNetwork && !spec.HostPID && !spec.HostIPC},
-			{"token", !*spec.AutomountServiceAccountToken},
-			{"service links", !*spec.EnableServiceLinks},
-			{"memory limit", !c.Resources.Limits.Memory().IsZero()},
-		} {
-			if !rule.kept {
-				t.Errorf("the pod breaks the rule %s", rule.name)
-			}
-		}
-		for _, v := range spec.Volumes {
-			if v.Secret == nil {
-				t.Errorf("the volume %s is no Secret", v.Name)
-			}
-		}
-		for _, m := range c.VolumeMounts {
-			if !m.ReadOnly && m.MountPath != "/data" {
-				t.Errorf("%s is mounted for writing at %s", m.Name, m.MountPath)
-			}
+		all := objects(t, in)
+		restricted(t, &pod(t, all).Spec)
+		for _, j := range of[*job](all) {
+			restricted(t, &j.Spec.Template.Spec)
 		}
 	})
+}
+
+func restricted(t *testing.T, spec *core.PodSpec) {
+	t.Helper()
+	c := &spec.Containers[0]
+	inPod, inContainer := spec.SecurityContext, c.SecurityContext
+	for _, rule := range []struct {
+		name string
+		kept bool
+	}{
+		{"runAsNonRoot", *inPod.RunAsNonRoot && *inPod.RunAsUser == 65532 && *inPod.RunAsGroup == 65532},
+		{"seccompProfile", inPod.SeccompProfile.Type == core.SeccompProfileTypeRuntimeDefault},
+		{"allowPrivilegeEscalation", !*inContainer.AllowPrivilegeEscalation},
+		{"readOnlyRootFilesystem", *inContainer.ReadOnlyRootFilesystem},
+		{"capabilities", slices.Equal(inContainer.Capabilities.Drop, []core.Capability{"ALL"}) &&
+			len(inContainer.Capabilities.Add) == 0},
+		{"privileged", inContainer.Privileged == nil && inContainer.RunAsUser == nil},
+		{"host", !spec.HostNetwork && !spec.HostPID && !spec.HostIPC},
+		{"token", !*spec.AutomountServiceAccountToken},
+		{"service links", !*spec.EnableServiceLinks},
+		{"memory limit", !c.Resources.Limits.Memory().IsZero()},
+	} {
+		if !rule.kept {
+			t.Errorf("the pod breaks the rule %s", rule.name)
+		}
+	}
+	for _, v := range spec.Volumes {
+		if v.Secret == nil && v.PersistentVolumeClaim == nil {
+			t.Errorf("the volume %s is neither a Secret nor a claim", v.Name)
+		}
+	}
+	for _, m := range c.VolumeMounts {
+		if !m.ReadOnly && m.MountPath != "/data" {
+			t.Errorf("%s is mounted for writing at %s", m.Name, m.MountPath)
+		}
+	}
 }
 
 // No object has a secret in it: what is secret comes by reference.
@@ -261,7 +269,13 @@ func TestForms(t *testing.T) {
 			return
 		}
 		update := of[*deployment](all)[0].Spec
-		if *update.Replicas < 2 || update.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 ||
+		jobs := of[*job](all)
+		if len(jobs) > 0 {
+			if *update.Replicas != 0 || len(jobs) != 1 || selects(of[*service](all)[0].Spec.Selector, &jobs[0].Spec.Template) {
+				t.Errorf("beside a restore there are %d servers, or a Service leads to it", *update.Replicas)
+			}
+		} else if *update.Replicas < 2 || update.MinReadySeconds < 18 ||
+			update.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 ||
 			update.Strategy.RollingUpdate.MaxSurge.IntValue() != 1 {
 			t.Errorf("the servers are exchanged by %+v", update.Strategy.RollingUpdate)
 		}

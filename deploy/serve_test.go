@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	core "k8s.io/api/core/v1"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -51,11 +52,40 @@ func podIP() string {
 // OpenTelemetry are the test's own.
 func run(t *testing.T, c *core.Container, dir string, secrets map[string]string) *running {
 	t.Helper()
+	ip := podIP()
+	s := &running{
+		t: t, cmd: command(t, c, dir, ip, secrets), lines: make(chan string, 16), log: new(bytes.Buffer), probe: c,
+		url: "http://" + ip + ":7420",
+	}
+	if c.ReadinessProbe.HTTPGet.Scheme == core.URISchemeHTTPS {
+		s.url, s.roots = "https://"+ip+":7420", certtest.Roots(t, filepath.Join(dir, "tls/tls.crt"))
+	}
+	s.cmd.Stderr = io.MultiWriter(s.log, t.Output())
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	go func() {
+		defer close(s.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			s.lines <- lines.Text()
+		}
+	}()
+	return s
+}
+
+// command returns what a container runs, on an address of loopback and below the folder dir.
+func command(t *testing.T, c *core.Container, dir, ip string, secrets map[string]string) *exec.Cmd {
+	t.Helper()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	variables, ip := map[string]string{}, podIP()
+	variables := map[string]string{}
 	for _, e := range c.Env {
 		switch from := e.ValueFrom; {
 		case from.FieldRef != nil && from.FieldRef.FieldPath == "status.podIP":
@@ -77,37 +107,17 @@ func run(t *testing.T, c *core.Container, dir string, secrets map[string]string)
 		}
 		args = append(args, arg)
 	}
-	s := &running{
-		t: t, cmd: exec.Command(path, args...), lines: make(chan string, 16), log: new(bytes.Buffer), probe: c,
-		url: "http://" + ip + ":7420",
-	}
-	if c.ReadinessProbe.HTTPGet.Scheme == core.URISchemeHTTPS {
-		s.url, s.roots = "https://"+ip+":7420", certtest.Roots(t, filepath.Join(dir, "tls/tls.crt"))
-	}
-	s.cmd.Stderr, s.cmd.SysProcAttr = io.MultiWriter(s.log, t.Output()), launch.Attributes()
+	cmd := exec.Command(path, args...)
+	cmd.SysProcAttr = launch.Attributes()
 	for _, e := range os.Environ() {
 		if strings.HasPrefix(e, "OTEL_") {
-			s.cmd.Env = append(s.cmd.Env, e)
+			cmd.Env = append(cmd.Env, e)
 		}
 	}
 	for name, value := range variables {
-		s.cmd.Env = append(s.cmd.Env, name+"="+value)
+		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
-	go func() {
-		defer close(s.lines)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			s.lines <- lines.Text()
-		}
-	}()
-	return s
+	return cmd
 }
 
 // becomes waits for the line with which a server begins a role.
@@ -278,6 +288,76 @@ func TestRolloutOfAWrongURL(t *testing.T) {
 		if got := s.status(path); got != want {
 			t.Errorf("%s answers %d, want %d", path, got, want)
 		}
+	}
+	s.stop()
+}
+
+// A backup of a server is restored by the job of the chart, into another folder of the volume or another journal of
+// the database, and the servers that are started then have its leases. A job that is carried out once more changes
+// nothing.
+func TestRestoreByAJob(t *testing.T) {
+	t.Run("file", func(t *testing.T) { restoreByJob(t, "file", nil, nil) })
+	t.Run("postgres", func(t *testing.T) {
+		url := postgrestest.Start(t, "-c", "fsync=on").URL(t)
+		between := "?"
+		if strings.Contains(url, "?") {
+			between = "&"
+		}
+		secrets := func(url string) map[string]string {
+			return map[string]string{"interlock-journal/url": url, "interlock-journal/password": "unused"}
+		}
+		restoreByJob(t, "postgres", secrets(url), secrets(url+between+"journal=second"))
+	})
+}
+
+func restoreByJob(t *testing.T, form string, first, second map[string]string) {
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, dir := valuesOf(t, form), t.TempDir()
+	agents := credentials(t, dir, "acme")
+	made, err := exec.Command(
+		path, "credential", "create", "backup", "--role", "server",
+		"--file", filepath.Join(dir, "credentials/credentials.txt"),
+	).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _, _ := strings.Cut(string(made), "\n")
+	s := run(t, container(t, form), dir, first)
+	s.becomes("ready")
+	s.claims(agents["acme"], "first")
+	backup := exec.Command(path, "admin", "backup", "--to", filepath.Join(dir, "backup/of-may"), "--url", s.url)
+	backup.Env = []string{"INTERLOCK_CREDENTIAL=" + secret, "HOME=" + dir}
+	if err := os.Mkdir(filepath.Join(dir, "backup"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.stop()
+
+	in.values = chartutil.CoalesceTables(map[string]any{
+		"journal": map[string]any{"volume": map[string]any{"folder": "second"}},
+		"restore": map[string]any{"claim": "backups", "path": "of-may"},
+	}, in.values)
+	all := objects(t, in)
+	jobs := of[*job](all)
+	if len(jobs) != 1 {
+		t.Fatalf("there are %d jobs", len(jobs))
+	}
+	c := &jobs[0].Spec.Template.Spec.Containers[0]
+	for i, want := range []bool{true, false} {
+		out, err := command(t, c, dir, "", second).CombinedOutput()
+		if (err == nil) != want || !want && !strings.Contains(string(out), "nothing of it was changed") {
+			t.Errorf("the job, carried out %d times: %v: %s", i+1, err, out)
+		}
+	}
+	s = run(t, &pod(t, all).Spec.Containers[0], dir, second)
+	s.becomes("ready")
+	if holder := s.claims(agents["acme"], "second"); holder != "first" {
+		t.Errorf("after the restore the key is held by %q", holder)
 	}
 	s.stop()
 }

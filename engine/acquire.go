@@ -89,6 +89,11 @@ func (c *Acquire) decideRequest(e *Engine, sess *store.Session, r *store.Request
 		e.refuseFor(no)
 		return false
 	}
+	if l := c.predecessor(e, sess, r); l != nil {
+		e.end(l, record.ByTakeOver)
+		c.grant(e, r)
+		return true
+	}
 	if c.meet(e, r) {
 		return false
 	}

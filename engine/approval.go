@@ -18,21 +18,26 @@ import (
 //	  ▲         └──── denied ───────────────► dead
 //	  └──────────────── replay ────────────────┘
 //
-// A queue may name its approvers and require several of them. Approvals before the last one
-// leave the task as it is; one denial decides. A question that is not answered in time gets its
-// asker's default answer, or no if the queue controls approvals. An unapproved task never runs:
-// any worker that takes it up must ask again.
+// A queue may name its approvers and require several of them, when the question is asked or later.
+// Approvals before the last one leave the task as it is; one denial decides. A question that is not
+// answered in time gets its asker's default answer, or no if the queue controls approvals. An
+// unapproved task never runs: any worker that takes it up must ask again.
 //
 // An approval is for one execution. The attempt that begins under it uses it; later ones see which
 // one that was, and a replay of the task asks again, unless the queue lets approvals stand.
 //
 // An approval is a control: a principal that submitted the task, asked about it, worked
-// at it when it was asked about, or took it up again cannot answer. Without credentials
-// there are no principals to compare, and an approval is a courtesy.
+// at it when it was asked about, or took it up again cannot answer. What a thing of a principal
+// does, such as a link that its webhook sends, is its own act: so neither can that thing, and the
+// two together are one of several approvals. Without credentials there are no principals to
+// compare, and an approval is a courtesy.
 
-// approvalOf returns the kept part of a question that was checked.
-func (e *Engine) approvalOf(q *interlock.Question, agent string) *record.Approval {
-	return &record.Approval{Text: q.Text, Agent: agent, Asked: e.Clock, Limit: q.Limit, OnLimit: q.OnLimit, Reads: q.Reads}
+// approvalOf returns the kept part of a question that was checked, about a task of a queue.
+func (e *Engine) approvalOf(q *interlock.Question, agent string, of *store.Queue) *record.Approval {
+	return &record.Approval{
+		Text: q.Text, Agent: agent, Asked: e.Clock, Limit: q.Limit, OnLimit: q.OnLimit, Reads: q.Reads,
+		Least: of.LeastApprovals(),
+	}
 }
 
 // decide takes in that a worker asks a person about its task.
@@ -55,7 +60,7 @@ func (c *AskHuman) decide(e *Engine) {
 		e.refuseFor(no)
 		return
 	}
-	a := e.approvalOf(&c.Question, t.Going.Agent)
+	a := e.approvalOf(&c.Question, t.Going.Agent, t.Queue)
 	a.AddAsker(c.Actor)
 	a.AddAsker(r.Owner())
 	if no := s.NoRoomForTasks(a.Size() - t.Spec.Approval.Size()); no != nil {
@@ -120,7 +125,10 @@ func (c *Answer) decide(e *Engine) {
 		e.refuse(interlock.CodeNotAsking, message.New(message.AnotherQuestion)).Tasks = []Task{t.Show()}
 		return
 	}
-	no := t.NotAnsweredBy(c.Actor)
+	principals, no := t.Queue.NS.ActsFor(c.Actor, c.Principal)
+	if no == nil {
+		no = t.NotAnsweredBy(principals)
+	}
 	if no == nil {
 		no = t.Queue.NotApprover(c.Principal)
 	}
@@ -133,8 +141,14 @@ func (c *Answer) decide(e *Engine) {
 		e.reply(Done).Tasks = []Task{t.Show()}
 		return
 	}
-	ev := e.verdict(t, c.Verdict, c.Actor, by, message.Plain(c.Reason))
-	if c.Verdict == interlock.Approved && len(a.Given)+1 < t.Queue.MinApprovals {
+	if twice := a.HasActed(principals); c.Verdict == interlock.Approved && twice != "" {
+		e.refuse(
+			interlock.CodeForbidden, message.New(message.ApprovedAlready, message.Str(twice), message.Str(c.Actor)),
+		).Tasks = []Task{t.Show()}
+		return
+	}
+	ev := e.verdict(t, c.Verdict, principals, by, message.Plain(c.Reason))
+	if c.Verdict == interlock.Approved && len(a.Given)+1 < t.LeastApprovals() {
 		ev.Op, ev.Due = uint8(interlock.TaskAsking), 0
 	}
 	if sess := e.scope(); sess != nil {
@@ -152,20 +166,21 @@ func (e *Engine) answerItself(t *store.Task) {
 	why := message.New(message.AnsweredByNone, message.Dur(a.Limit))
 	if n := len(a.Given); n > 0 {
 		why = message.New(
-			message.AnsweredByFew, message.Num(n), message.Num(t.Queue.MinApprovals), message.Dur(a.Limit),
+			message.AnsweredByFew, message.Num(n), message.Num(t.LeastApprovals()), message.Dur(a.Limit),
 		)
 	}
-	e.emit(e.verdict(t, t.OnLimit(), "", interlock.ByPolicy, why))
+	e.emit(e.verdict(t, t.OnLimit(), []string{""}, interlock.ByPolicy, why))
 }
 
-// verdict drafts the event for the answer to a task's question: by a principal that
-// claims a name, or neither. why is nil for none.
+// verdict drafts the event for the answer to a task's question: by the first of some principals, which all
+// answer by it, and that claims a name; or neither. why is nil for none.
 func (e *Engine) verdict(
-	t *store.Task, v interlock.Verdict, principal, by string, why *message.Text,
+	t *store.Task, v interlock.Verdict, principals []string, by string, why *message.Text,
 ) *record.Event {
+	principal := principals[0]
 	ev := e.standing(t, interlock.TaskWaiting)
 	ev.Kind, ev.Actor, ev.Agent = record.ApprovalDecided, principal, by
-	ev.SetVerdict(principal, t.Spec.Approval.Text, why)
+	ev.SetVerdict(principal, principals[1:], t.Spec.Approval.Text, why)
 	switch left := t.Spec.Due.Sub(e.Clock); {
 	case v == interlock.Denied:
 		ev.Op = uint8(interlock.TaskDead)

@@ -28,6 +28,10 @@ func (e *Engine) attempt(id interlock.LeaseID) *store.Task {
 	case r.IsOver() || r.Task.Request != r:
 		e.refuseMoved(of)
 	default:
+		if no := r.Task.Queue.NotSettler(e.head.Principal); no != nil {
+			e.refuseFor(no)
+			return nil
+		}
 		return r.Task
 	}
 	return nil
@@ -97,7 +101,7 @@ func (c *Ack) decide(e *Engine) {
 	version := commit.version(e)
 	commit.emitWrites(e, by.sess, leases, list, version, t)
 	ev := e.standing(t, interlock.TaskDone)
-	ev.Version, ev.Changed = version, by.writer != "" && commit.writes(by.writer)
+	ev.Actor, ev.Version, ev.Changed = c.Actor, version, by.writer != "" && commit.writes(by.writer)
 	if len(c.Result) > 0 {
 		ev.Blob = c.Result
 	}

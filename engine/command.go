@@ -83,6 +83,10 @@ type Heartbeat struct {
 	Known    *interlock.KnownLeases // nil: all, as with over interlock.MaxKnown leases and waits
 }
 
+// ShowSession looks at Head.Session with its client's eyes: what it holds and waits for, with the ids. It renews
+// nothing. Answered by Done with Session and Work. Not journaled.
+type ShowSession struct{ Head }
+
 // CloseSession ends Head.Session, releases its leases and ends its waits.
 type CloseSession struct{ Head }
 
@@ -376,7 +380,7 @@ type Tick struct{ Head }
 
 // Recover begins an owner's term after a replay. Every live session and anonymous lease gets a
 // full new ttl from Head.At, spread a little so that silent ones do not all end at once; all
-// callers count as not listening; fences jump by FenceJump (0, or a large number when the
+// callers count as not listening; fences jump by FenceJump at least (0, or a large number when the
 // journal was copied or restored, and the original may have been continued elsewhere).
 type Recover struct {
 	Head

@@ -101,9 +101,17 @@ func (c *Answer) answerLease(e *Engine, by string) {
 			message.New(message.LeaseAnswered, message.Str(d.Verdict.String()), message.Str(d.Answerer())),
 		).Question = questionOf(r)
 		return
-	case c.Actor != "" && (c.Actor == r.Owner() || c.Actor == p.Asker):
-		e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(c.Actor))).Question = questionOf(r)
+	}
+	principals, no := r.NS.ActsFor(c.Actor, c.Principal)
+	if no != nil {
+		e.refuse(no.Code, no.Message).Question = questionOf(r)
 		return
+	}
+	for _, name := range principals {
+		if name != "" && (name == r.Owner() || name == p.Asker) {
+			e.refuse(interlock.CodeForbidden, message.New(message.OwnLease, message.Str(name))).Question = questionOf(r)
+			return
+		}
 	}
 	ev := e.event(record.Decided, r)
 	ev.Fence, ev.Op, ev.Actor, ev.Agent, ev.Note = p.Fence, uint8(c.Verdict), c.Actor, by, c.Reason

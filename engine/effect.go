@@ -18,6 +18,7 @@ type Effect struct {
 	Lease   interlock.Lease
 	Ticket  interlock.Ticket
 	Session Session
+	Work    *SessionWork // of ShowSession
 	Losses  []store.Loss
 	// WantsList asks a client for a heartbeat that lists the leases that it knows of.
 	WantsList bool

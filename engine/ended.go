@@ -43,6 +43,8 @@ func endedCode(r *store.Request) interlock.Code {
 		}
 	case record.ByBreak:
 		return interlock.CodeBroken
+	case record.ByTakeOver:
+		return interlock.CodeTaken
 	}
 	if r.Fence == 0 {
 		return interlock.CodeSessionEnded // a waiter of a dead session

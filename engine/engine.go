@@ -267,6 +267,15 @@ func (c *NamespaceCounts) Look(e *Engine) (done bool) {
 	return true
 }
 
+// fenceFloor is the least fence after a jump. One backup may be restored more than once: a later restore begins above
+// all that an earlier one can have granted at a million leases a second, whatever the backup has. In a hundred years it
+// is still below 2^53.
+func fenceFloor(now Time) interlock.Fence {
+	const second, perSecond = 1_000_000_000, 1 << 20
+	const began Time = 1_767_225_600 * second // 2026
+	return interlock.Fence(max(0, (now-began)/second)) * perSecond
+}
+
 // decide begins a term: see Recover.
 func (c *Recover) decide(e *Engine) {
 	e.enter(&e.Whole, e.newest) // no term begins before what an earlier one has seen
@@ -277,6 +286,7 @@ func (c *Recover) decide(e *Engine) {
 		e.ev.Idle = e.Clock.Sub(e.Last)
 	}
 	if c.FenceJump > 0 {
+		e.ev.Fence = max(e.ev.Fence, fenceFloor(e.Clock))
 		e.ev.Version = max(e.ev.Version, interlock.Version(e.PastVersion))
 		for _, s := range e.Sorted() {
 			e.ev.Version = max(e.ev.Version, s.Documents.Version)

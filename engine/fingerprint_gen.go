@@ -55,6 +55,10 @@ func (c *Acquire) fingerprint() uint64 {
 		p.Addition(10, 1)
 	}
 	p.Addition(11, uint64(c.MaxPosition))
+	if c.TakeOver != [16]byte{} {
+		p.Addition(12, 1)
+		p.ID(c.TakeOver)
+	}
 	return uint64(p)
 }
 

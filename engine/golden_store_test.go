@@ -65,7 +65,7 @@ func reasons(t *testing.T, ev *record.Event) []*message.Text {
 	list := []*message.Text{ev.Why()}
 	switch ev.Kind {
 	case record.ApprovalDecided:
-		_, why, err := ev.Verdict()
+		_, _, why, err := ev.Verdict()
 		must(t, err)
 		list = append(list, why)
 	case record.TaskSubmitted: // of a snapshot

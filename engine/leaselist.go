@@ -3,7 +3,6 @@ package engine
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
@@ -37,26 +36,6 @@ func sessionName(r *store.Request) string {
 		return s.Name
 	}
 	return ""
-}
-
-// LeaseRow is a lease as others see it: it has no id. Text in it came from agents.
-type LeaseRow struct {
-	Request      uint64 // its number, the same in all its events
-	Agent        string
-	Session      string // public name, "" for an anonymous holder
-	Flow         string
-	Principal    string // "" without credentials
-	Purpose      string
-	Progress     string
-	Claims       []interlock.Claim
-	Fence        interlock.Fence
-	Liveness     interlock.Liveness
-	Held         time.Duration
-	ExpiresIn    time.Duration
-	HeartbeatAge time.Duration
-	EndedBy      string // why it is in grace, or closed
-	Parking      *interlock.ParkStatus
-	Task         interlock.TaskID // that the lease is an attempt at
 }
 
 // LeaseList lists leases in the order in which they were requested.
@@ -108,29 +87,10 @@ func livenessOf(r *store.Request) interlock.Liveness {
 func leaseRow(r *store.Request) LeaseRow {
 	h := r.Holder(interlock.Claim{})
 	return LeaseRow{
-		Request: r.Num, Agent: h.Agent, Session: h.Session, Flow: h.Flow, Principal: r.Owner(), Purpose: h.Purpose,
+		ID: r.ID, Request: r.Num, Agent: h.Agent, Session: h.Session, Flow: h.Flow, Principal: r.Owner(), Purpose: h.Purpose,
 		Progress: h.Progress, Claims: slices.Clone(r.Claims()), Fence: r.Fence, Liveness: livenessOf(r), Held: h.Held,
 		ExpiresIn: h.ExpiresIn, HeartbeatAge: h.HeartbeatAge, EndedBy: h.EndedBy, Parking: h.Parking, Task: r.AttemptAt(),
 	}
-}
-
-// TicketRow is a request in line as others see it: it has no id. Text in it came from agents.
-type TicketRow struct {
-	Request   uint64 // its number, the same in all its events
-	Agent     string
-	Session   string
-	Flow      string
-	Principal string // "" without credentials
-	Purpose   string
-	Claims    []interlock.Claim
-	Any       bool // one of the claims is granted
-	Priority  int  // with which it waits: its own, or one that it inherits
-	Position  int  // 0: it has an offer, or waits for an agent
-	Length    int
-	Waited    time.Duration
-	ETA       time.Duration
-	Offered   bool
-	On        *FlowRef // the party that a declared wait is for
 }
 
 // TicketList lists waiting and offered requests in the order of their arrival. Tasks in line are
@@ -179,7 +139,7 @@ func (l *TicketList) wants(r *store.Request) bool {
 func ticketRow(r *store.Request) TicketRow {
 	w := waiterView(r, 0)
 	row := TicketRow{
-		Request: r.Num, Agent: w.Agent, Session: w.Session, Flow: w.Flow, Principal: w.Owner, Purpose: w.Purpose,
+		ID: r.ID, Request: r.Num, Agent: w.Agent, Session: w.Session, Flow: w.Flow, Principal: w.Owner, Purpose: w.Purpose,
 		Claims: slices.Clone(r.Claims()), Any: r.Any, Priority: w.Priority, Waited: w.Waited, Offered: w.Offered,
 	}
 	switch {

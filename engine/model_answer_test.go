@@ -265,6 +265,8 @@ func gone(r *request) []interlock.Code {
 		return []interlock.Code{interlock.CodePreempted}
 	case record.ByParking:
 		return []interlock.Code{interlock.CodeExpired, interlock.CodeTaken}
+	case record.ByTakeOver:
+		return []interlock.Code{interlock.CodeTaken}
 	case record.ByPattern:
 		return []interlock.Code{interlock.CodeTooManyPermits}
 	case record.ByFull:
@@ -343,6 +345,9 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	if code := m.outOfOrder(r); code != "" {
 		return refusalKey(code)
 	}
+	if lease := m.predecessor(c, r); lease != nil {
+		return answer{outcome: engine.Granted, fresh: true}
+	}
 	if c, ok := r.membership(); ok {
 		for _, q := range m.inPhase(waiting, offered, held, inGrace, closed) {
 			if other, ok := q.membership(); ok && q.ns == r.ns && other.Key == c.Key && other.Count != c.Count {
@@ -393,11 +398,43 @@ func (m *model) expectAcquire(c *engine.Acquire) answer {
 	return answer{outcome: engine.Queued, fresh: true}
 }
 
+// predecessor returns the lease that ends for the request r of a command.
+func (m *model) predecessor(c *engine.Acquire, r *request) (found *request) {
+	before := m.sessionByID(c.Namespace, c.TakeOver)
+	if before == nil || before.ended || r.session == nil || before == r.session || c.Any ||
+		before.owner != r.session.owner {
+		return nil
+	}
+	for _, q := range m.requests {
+		costs := func(c interlock.Claim) bool { return m.spends(q.ns, c) }
+		if q.session != before || q.phase != held || !claimsSame(q.claims, r.claims) || q.ask.Group != r.ask.Group ||
+			q.ask.LockDelay > 0 || q.task != nil || q.org != "" || q.set != nil || q.member != nil || slices.ContainsFunc(q.claims, costs) {
+			continue
+		}
+		_, member := q.membership()
+		_, barrier := q.barrier()
+		inUse := slices.ContainsFunc(m.requests, func(w *request) bool {
+			return w.base == q && w.phase == waiting ||
+				w != q && w.holds() && w.holder() == q.holder() && anyClash(w.claims, q.claims)
+		})
+		if !member && !barrier && !inUse && (found == nil || q.fence < found.fence) {
+			found = q
+		}
+	}
+	return found
+}
+
+func claimsSame(a, b []interlock.Claim) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c interlock.Claim) bool { return !slices.Contains(b, c) })
+}
+
 // earlier returns how many waiters may stand ahead of r at any key, its own flow's among them.
 func (m *model) earlier(r *request) (n int) {
 	for _, q := range m.requests {
 		if q != r && q.ns == r.ns && q.phase == waiting && (anyClash(q.wants(), r.wants()) || shareKey(q, r)) {
-			n++
+			if n++; q.ask.Any {
+				n += len(q.claims) - 1 // each alternative may stand in the line of one key
+			}
 		}
 	}
 	return n

@@ -20,6 +20,8 @@ type question struct {
 	idle               time.Duration // since then, while no answer was possible
 
 	given   []interlock.Endorsement // before the answer
+	acted   []string                // the principals that gave those
+	least   int                     // that its queue required when it was asked
 	verdict interlock.Verdict       // 0 while it is open
 	by      string
 	name    string // of the principal that answered
@@ -98,13 +100,14 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 		if verdict = c.Verdict; ev.Agent != answerer(c) || ev.Actor != c.Actor || ev.Note != c.Reason {
 			return fmt.Errorf("%q of %q did not say %q", ev.Agent, ev.Actor, ev.Note)
 		}
-		if t.isInvolved(c.Actor) {
-			return fmt.Errorf("%q answers its own question about %v", c.Actor, t)
+		if principals, ok := m.actsFor(c); !ok || slices.ContainsFunc(principals, t.isInvolved) {
+			return fmt.Errorf("%q answers its own question about %v, or has no right to", c.Actor, t)
 		}
-		if !listed(m.queueOf(t).Approvers, principalOf(c.Actor)) || t.question.gave(c) && verdict == interlock.Approved {
+		twice := t.question.gave(c) || m.counts(t.question, c)
+		if !listed(m.queueOf(t).Approvers, principalOf(c.Actor)) || verdict == interlock.Approved && twice {
 			return fmt.Errorf("%q is no approver of %v, or has approved", c.Actor, t)
 		}
-		partial = verdict == interlock.Approved && len(t.question.given)+1 < m.queueOf(t).MinApprovals
+		partial = verdict == interlock.Approved && len(t.question.given)+1 < m.leastOf(t)
 	} else if end, limited := t.question.until(); ev.Agent != interlock.ByPolicy || ev.Actor != "" || !limited ||
 		end > m.now {
 		return fmt.Errorf("nobody has answered %v", t)
@@ -128,7 +131,7 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 		want := message.New(message.AnsweredByNone, message.Dur(t.question.Limit))
 		if given > 0 {
 			want = message.New(
-				message.AnsweredByFew, message.Num(given), message.Num(m.queueOf(t).MinApprovals),
+				message.AnsweredByFew, message.Num(given), message.Num(m.leastOf(t)),
 				message.Dur(t.question.Limit),
 			)
 		}
@@ -152,7 +155,7 @@ func (m *model) permitVerdict(cmd engine.Command, ev *record.Event) error {
 // verdictReason returns why a question was answered as it was. The store refuses an event that
 // cannot be read.
 func verdictReason(ev *record.Event) *message.Text {
-	_, why, _ := ev.Verdict()
+	_, _, why, _ := ev.Verdict()
 	return why
 }
 
@@ -166,10 +169,27 @@ func (q *question) gave(c *engine.Answer) bool {
 	return false
 }
 
+// counts reports whether an approval counts already for a principal of the answer.
+func (m *model) counts(q *question, c *engine.Answer) bool {
+	principals, _ := m.actsFor(c)
+	return slices.ContainsFunc(principals, func(name string) bool { return name != "" && slices.Contains(q.acted, name) })
+}
+
+// leastOf is the number of approvals that a task needs: what its queue said when it asked, or more.
+func (m *model) leastOf(t *task) int { return max(t.question.least, leastApprovals(m.queueOf(t))) }
+
+// leastApprovals is the number that a queue requires.
+func leastApprovals(q *interlock.TaskQueue) int {
+	if len(q.Approvers) > 0 && q.MinApprovals == 0 {
+		return 1
+	}
+	return q.MinApprovals
+}
+
 // onLimit returns the default answer to a question about a task: no, if its queue restricts
 // approvals.
 func (m *model) onLimit(t *task) interlock.Verdict {
-	if q := m.queueOf(t); q.MinApprovals > 0 || len(q.Approvers) > 0 {
+	if m.leastOf(t) > 0 {
 		return interlock.Denied
 	}
 	return t.question.OnLimit
@@ -200,7 +220,7 @@ func answerer(c *engine.Answer) string {
 func (m *model) foldQuestion(cmd engine.Command, ev *record.Event) {
 	c, t := cmd.(*engine.AskHuman), m.task(ev.Namespace, ev.ID)
 	t.question = m.question(t.ns, &c.Question, m.agentOf(t.request))
-	t.question.barred = []string{c.Actor, t.request.ownerOf()}
+	t.question.barred, t.question.least = []string{c.Actor, t.request.ownerOf()}, leastApprovals(m.queueOf(t))
 	m.foldStanding(cmd, ev)
 }
 
@@ -224,6 +244,8 @@ func (m *model) foldVerdict(cmd engine.Command, ev *record.Event) {
 	q := m.task(ev.Namespace, ev.ID).question
 	if interlock.TaskState(ev.Op) == interlock.TaskAsking {
 		q.given = append(q.given, interlock.Endorsement{Principal: ev.Actor, By: ev.Agent, Reason: ev.Note})
+		principals, _ := m.actsFor(cmd.(*engine.Answer))
+		q.acted = append(q.acted, principals...)
 		return
 	}
 	q.verdict, q.by, q.name, q.words = interlock.Approved, ev.Agent, ev.Actor, verdictReason(ev)
@@ -267,8 +289,9 @@ func (m *model) expectAnswer(c *engine.Answer) answer {
 		if t.state == interlock.TaskAsking && c.Asked != 0 && c.Asked != q.asked {
 			return refusalKey(interlock.CodeNotAsking)
 		}
-		if t.state == interlock.TaskAsking &&
-			(t.isInvolved(c.Actor) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor))) {
+		if principals, ok := m.actsFor(c); t.state == interlock.TaskAsking &&
+			(!ok || slices.ContainsFunc(principals, t.isInvolved) || !listed(m.queueOf(t).Approvers, principalOf(c.Actor)) ||
+				c.Verdict == interlock.Approved && !q.gave(c) && m.counts(q, c)) {
 			return refusalKey(interlock.CodeForbidden)
 		}
 		return answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(t.id, got) }}
@@ -285,7 +308,7 @@ func (m *model) approval(t *task) *engine.Approval {
 		Question: q.Text, Agent: q.agent, Asked: m.now.Sub(q.asked), OnLimit: m.onLimit(t), Verdict: q.verdict, By: q.by,
 		Principal: q.name, Approvals: q.given,
 	}}
-	if n := m.queueOf(t).MinApprovals; n > 1 && t.state == interlock.TaskAsking {
+	if n := m.leastOf(t); n > 1 && t.state == interlock.TaskAsking {
 		a.Needed = n
 	}
 	if t.request == nil || t.request != q.user {

@@ -31,6 +31,28 @@ func (m *model) forbiddenBelow(ns interlock.Namespace, by *interlock.Principal, 
 	return false
 }
 
+// forbiddenAbove reports whether a claim holds an ancestor of its key by an intent that no mode covers which
+// the ancestor's pattern lets its principal claim.
+func (m *model) forbiddenAbove(ns interlock.Namespace, by *interlock.Principal, c interlock.Claim) bool {
+	covers := []interlock.Mode{
+		interlock.IntentExclusive, interlock.SharedIntentExclusive, interlock.Exclusive, interlock.Permits,
+		interlock.Barrier, interlock.Member,
+	}
+	if c.Mode == interlock.Shared || c.Mode == interlock.IntentShared {
+		covers = append(covers, interlock.Shared, interlock.IntentShared)
+	}
+	for i, b := range []byte(c.Key) {
+		if b != '/' {
+			continue
+		}
+		p := m.pattern(ns, c.Key[:i])
+		if p != nil && !slices.ContainsFunc(covers, func(mode interlock.Mode) bool { return allowed(p, by, mode) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // stricter reports whether the pattern a counts before b.
 func (m *model) stricter(a, b *interlock.Pattern) bool {
 	if x, y := specific(a), specific(b); x != y {

@@ -233,6 +233,7 @@ func (m *model) notAdmitted(c *engine.Commit) (codes []interlock.Code) {
 		}
 		writes = append(writes, w.Key)
 		p := m.pattern(c.Namespace, w.Key)
+		codes = append(codes, reserved(w.Key, principalOf(c.Actor))...)
 		codes = append(codes, m.notChanged(c, p, &w)...)
 		switch {
 		case p == nil:

@@ -119,6 +119,10 @@ func (m *model) permitEnd(cmd engine.Command, ev *record.Event) error {
 		if c, ok := cmd.(*engine.Revoke); !ok || !m.revokedBy(c, r) {
 			return wrong
 		}
+	case record.ByTakeOver:
+		if c, ok := cmd.(*engine.Acquire); !ok || r != m.predecessor(c, m.made(c, m.highestNum()+1)) {
+			return wrong
+		}
 	case record.BySession:
 		if !r.session.isClosed() {
 			return wrong

@@ -180,7 +180,7 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 			slices.Contains(
 				[]record.Reason{
 					record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock,
-					record.ByForgetting,
+					record.ByForgetting, record.ByTakeOver,
 				},
 				ev.Reason,
 			) {
@@ -195,6 +195,9 @@ func (m *model) fold(cmd engine.Command, ev *record.Event) {
 			}
 		}
 		r.phase, r.why, r.ended, r.attached = over, ev.Reason, m.now, nil
+		if ev.Reason == record.ByTakeOver {
+			m.passed = r
+		}
 	}
 	if ev.RequestID != "" {
 		m.remember(cmd, ev)

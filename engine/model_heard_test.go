@@ -144,6 +144,11 @@ func (m *model) compareKnown(s *session, known *interlock.KnownLeases) (wants bo
 			left = append(left, r)
 		}
 	}
+	for _, id := range known.Leases {
+		if r := m.byID(s.ns, id); known.Listed && r != nil && r.base == nil && (r.phase == inGrace || r.phase == over) {
+			left = append(left, r)
+		}
+	}
 	return !known.Listed && *digestOf(named) != [16]byte(known.Digest) || !known.Listed && len(named) != known.Count, left
 }
 

@@ -187,6 +187,7 @@ func (r *request) asksHuman() bool {
 // expectDecision: a question about a parked lease is answered once, and not by its holder.
 func (m *model) expectDecision(c *engine.Answer) answer {
 	r := m.parkedWith(c.Namespace, c.Fence)
+	principals, ok := m.actsFor(c)
 	d := interlock.Decision{Verdict: c.Verdict, By: answerer(c), Principal: c.Actor}
 	switch {
 	case r == nil || r.question == "":
@@ -195,7 +196,7 @@ func (m *model) expectDecision(c *engine.Answer) answer {
 		if d.Reason = r.decision.Reason; *r.decision != d {
 			return refusalKey(interlock.CodeNotAsking)
 		}
-	case c.Actor != "" && (c.Actor == r.ownerOf() || c.Actor == r.parker):
+	case !ok || slices.ContainsFunc(principals, r.isHeldBy):
 		return refusalKey(interlock.CodeForbidden)
 	}
 	return answer{outcome: engine.Done, check: func(got *engine.Effect) error {
@@ -204,6 +205,11 @@ func (m *model) expectDecision(c *engine.Answer) answer {
 		}
 		return nil
 	}}
+}
+
+// isHeldBy reports whether a principal holds or parked a lease.
+func (r *request) isHeldBy(name string) bool {
+	return name != "" && (name == r.ownerOf() || name == r.parker)
 }
 
 // parkedWith is the parked lease that had a fence, nil for none.

@@ -123,7 +123,7 @@ func spell(from, to, key string) (text string, ok bool) {
 func (m *model) spell(ns interlock.Namespace, key interlock.Key) interlock.Key {
 	for {
 		_, text := m.fit(ns, key)
-		if text == key {
+		if text == key || isReserved(key) {
 			return key
 		}
 		key = text
@@ -185,7 +185,8 @@ func (m *model) wrongWithPattern(head *engine.Head, c interlock.Claim, group str
 		}
 	}
 	if p != nil && !allowed(p, principalOf(head.Actor), c.Mode) ||
-		m.forbiddenBelow(head.Namespace, principalOf(head.Actor), c) {
+		m.forbiddenBelow(head.Namespace, principalOf(head.Actor), c) ||
+		m.forbiddenAbove(head.Namespace, principalOf(head.Actor), c) {
 		codes = append(codes, interlock.CodeModeForbidden)
 	}
 	return codes

@@ -284,6 +284,7 @@ func (m *model) foldHanding(cmd engine.Command, ev *record.Event) {
 		q.usedIn, q.user = t.attempt, r
 	}
 	m.hand(r, held, ev.Fence)
+	r.dispatchedAt = m.version(r.ns)
 	w.handed = append(w.handed, r)
 	m.handing = append(m.handing, w.pull)
 }

@@ -125,6 +125,7 @@ func (m *model) wrongClaims(
 		if slices.ContainsFunc(claims[:i], func(other interlock.Claim) bool { return other.Key == claim.Key }) {
 			codes = append(codes, interlock.CodeDuplicateClaim)
 		}
+		codes = append(codes, reserved(claim.Key, principalOf(head.Actor))...)
 		if claim.Mode > interlock.Exclusive && !slices.Contains(counted, claim.Mode) {
 			codes = append(codes, interlock.CodeInvalidMode)
 		}

@@ -27,7 +27,11 @@ var principals = map[string]*interlock.Principal{
 		Name: "closer", Roles: interlock.RoleAgent | interlock.RoleWorker, Queues: []string{"*"},
 		Groups: []string{"closing"},
 	},
-	"blue": {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
+	"mia":      {Name: "mia", Roles: interlock.RoleMerger},
+	"checker":  {Name: "checker", Roles: interlock.RoleChecker},
+	"chief":    {Name: "chief", Roles: interlock.RoleAgent | interlock.RoleOperator},
+	"operator": {Name: "operator", Roles: interlock.RoleAgent | interlock.RoleOperator},
+	"blue":     {Name: "blue", Roles: interlock.RoleAgent | interlock.RoleApprover, Groups: []string{"y", "x"}},
 }
 
 // principalOf returns the principal that sends a command under a name.
@@ -72,11 +76,46 @@ func allowed(p *interlock.Pattern, by *interlock.Principal, mode interlock.Mode)
 	return len(p.Allow) == 0
 }
 
+// isReserved reports whether a key is one of the merge queue, whatever the patterns are.
+func isReserved(key interlock.Key) bool {
+	kind, _, found := strings.Cut(string(key), ":")
+	return found && writers[kind] != 0
+}
+
+// writers are the roles that write keys of the merge queue.
+var writers = map[string]interlock.Roles{
+	"merge": interlock.RoleMerger, "verdict": interlock.RoleMerger,
+	"freeze": interlock.RoleMerger | interlock.RoleOperator,
+}
+
+// reserved returns the code that keeps a principal from a key which is reserved for mergers or operators.
+func reserved(key interlock.Key, by *interlock.Principal) (codes []interlock.Code) {
+	kind, _, _ := strings.Cut(string(key), ":")
+	if isReserved(key) && by != nil && by.Roles&writers[kind] == 0 {
+		codes = append(codes, interlock.CodeForbidden)
+	}
+	return codes
+}
+
+// mayGive reports whether a principal may submit to a queue as far as its name is concerned, and mayTake whether it may
+// pull from it and settle its tasks.
+func mayGive(queue string, by *interlock.Principal) bool {
+	return by == nil || by.Roles&interlock.RoleMerger != 0 || !strings.HasPrefix(queue, "check.")
+}
+
+func mayTake(queue string, by *interlock.Principal) bool {
+	need := map[string]interlock.Roles{
+		"merge": interlock.RoleMerger, "check": interlock.RoleMerger | interlock.RoleChecker,
+	}
+	kind, _, dotted := strings.Cut(queue, ".")
+	return by == nil || !dotted || need[kind] == 0 || by.Roles&need[kind] != 0
+}
+
 // mayClaim reports whether a principal may claim by the rules of the keys' patterns.
 func (m *model) mayClaim(ns interlock.Namespace, by *interlock.Principal, claims ...interlock.Claim) bool {
 	return !slices.ContainsFunc(claims, func(c interlock.Claim) bool {
 		p := m.pattern(ns, c.Key)
-		return p != nil && !allowed(p, by, c.Mode) || m.forbiddenBelow(ns, by, c)
+		return p != nil && !allowed(p, by, c.Mode) || m.forbiddenBelow(ns, by, c) || m.forbiddenAbove(ns, by, c)
 	})
 }
 
@@ -143,8 +182,11 @@ func (m *model) checkBars(t *task, bars []engine.Bar) error {
 // notFor returns the codes that forbid the caller to take over a lease with some claims.
 func (m *model) notFor(head *engine.Head, r *request, claims []interlock.Claim) (codes []interlock.Code) {
 	by := principalOf(head.Actor)
+	for _, c := range claims {
+		codes = append(codes, reserved(c.Key, by)...)
+	}
 	if head.Actor == r.ownerOf() {
-		return nil
+		return codes
 	}
 	if !actsFor(by, r.ask.Group) {
 		codes = append(codes, interlock.CodeForbidden)
@@ -192,7 +234,7 @@ func mayAdminister(q *interlock.TaskQueue, by *interlock.Principal) bool {
 // strangersActor returns the actor of an event if it is not one of the principals, otherwise
 // "".
 func strangersActor(ev *record.Event) string {
-	if principals[ev.Actor] != nil {
+	if principals[ev.Actor] != nil || strings.HasPrefix(ev.Actor, "webhook:") { // a link to it acts in its name
 		return ""
 	}
 	return ev.Actor

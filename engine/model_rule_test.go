@@ -166,6 +166,13 @@ func (m *model) permitRequest(cmd engine.Command, ev *record.Event) error {
 	if err := says(ev, r); err != nil {
 		return err
 	}
+	if m.passed != nil { // its lease ended in this step for this one, before all that wait
+		m.passed = nil
+		if ev.Kind != record.Granted || !claimsSame(ev.Claims, r.claims) {
+			return fmt.Errorf("%v takes a lease over, and is %v", r, ev.Kind)
+		}
+		return m.permitFence(ev.Fence)
+	}
 	_, party := r.barrier() // the last one stands in line, too, before all are admitted
 	switch free, may := m.free(r), m.atBest().free(r); {
 	case free && party && ev.Kind == record.Queued:

@@ -255,7 +255,7 @@ func (m *model) pushesFor(cmd engine.Command, ev *record.Event) (list []*push) {
 		}
 		switch ev.Reason {
 		case record.ByTTL, record.ByMaxHold, record.ByStall, record.ByRevocation, record.ByPreemption, record.ByDeadlock,
-			record.ByForgetting:
+			record.ByForgetting, record.ByTakeOver:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r, must: r.phase != closed})
 		case record.ByDeath, record.ByLapse, record.BySession:
 			list = append(list, &push{to: r.session.receiver, outcome: engine.Lost, about: r})

@@ -41,6 +41,7 @@ type task struct {
 	settled  engine.Time
 	reason   *message.Text
 	result   []byte
+	doneBy   string            // the principal that acknowledged it
 	past     []interlock.Fence // of the attempts that have failed
 	question *question
 
@@ -87,6 +88,7 @@ func (m *model) newTask(head *engine.Head, agent string, spec engine.TaskSpec, n
 	}
 	if spec.Ask != nil {
 		t.state, t.question = interlock.TaskAsking, m.question(t.ns, spec.Ask, agent)
+		t.question.least = leastApprovals(m.queueOf(t))
 	}
 	return t
 }
@@ -139,12 +141,13 @@ func (m *model) wrongTask(head *engine.Head, x *engine.TaskSpec, beside int) (co
 		}
 		addressed := m.addressed(head.Namespace, *x)
 		x = &addressed
+		codes = append(codes, reserved(addressed.Claims[0].Key, principalOf(head.Actor))...)
 	} else if x.Key != "" {
 		codes = append(codes, interlock.CodeInvalidRequest)
 	}
 	by := principalOf(head.Actor)
 	q := m.queue(head.Namespace, x.Queue)
-	if q != nil && !listed(q.Submit, by) || !actsFor(by, x.Group) {
+	if q != nil && (!listed(q.Submit, by) || !mayGive(x.Queue, by)) || !actsFor(by, x.Group) {
 		codes = append(codes, interlock.CodeForbidden)
 	}
 	switch {
@@ -396,7 +399,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 	if t.isSettled() && interlock.TaskState(ev.Op) == interlock.TaskAsking {
 		t.question.asked, t.question.idle, t.question.verdict, t.question.by, t.question.name, t.question.words = m.now, 0,
 			0, "", "", nil
-		t.question.given, t.question.usedIn, t.question.user = nil, 0, nil
+		t.question.given, t.question.acted, t.question.usedIn, t.question.user = nil, nil, 0, nil
 		t.question.barred = append(t.question.barred, cmd.Header().Actor)
 	}
 	if q := t.question; q != nil && unseen(cmd) && t.request != nil && t.request == q.user {
@@ -409,7 +412,7 @@ func (m *model) foldStanding(cmd engine.Command, ev *record.Event) {
 	case t.isSettled():
 		t.settled = m.now
 		if t.state == interlock.TaskDone {
-			t.result = ev.Blob
+			t.result, t.doneBy = ev.Blob, cmd.Header().Actor
 		}
 		m.endings = append(m.endings, t)
 		for _, f := range t.followers {

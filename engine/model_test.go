@@ -140,7 +140,8 @@ type request struct {
 	handedAt int  // how many events there were when it was given the keys
 	queuedAt int  // how many events there were before it stood in line
 
-	asOf, upTo interlock.Version // writes after the one and up to the other are reported to it
+	dispatchedAt interlock.Version // the version when a worker got it; the command of the step may have written since
+	asOf, upTo   interlock.Version // writes after the one and up to the other are reported to it
 
 	unknown bool // the last list of its client has left it out: only a list or a renewal of its own renews it
 
@@ -287,6 +288,7 @@ type model struct {
 	now      engine.Time
 	cmd      engine.Command // that is carried out
 	sessions []*session
+	passed   *request // the lease that ended in this step for the request that takes it over
 	requests []*request
 	answers  []*storedReply
 	notes    []note

@@ -107,6 +107,18 @@ func (m *model) foldWebhook(cmd engine.Command) {
 			}
 		case w.URL != c.Webhook.URL:
 			w.Generation++
+			w.Owners, w.Approver = nil, ""
+		}
+		if c.Actor != "" && len(w.Owners) == 0 && w.URL != c.Webhook.URL {
+			w.Owners = []string{c.Actor}
+		}
+		switch {
+		case !c.Webhook.ApproveLinks || !w.ApproveLinks && !mayApprove(c.Actor):
+			w.Approver = ""
+		case mayApprove(c.Actor):
+			if w.Approver = c.Actor; !slices.Contains(w.Owners, c.Actor) {
+				w.Owners = append(slices.Clip(w.Owners), c.Actor)
+			}
 		}
 		w.Webhook, w.Gone = c.Webhook, false
 		m.webhooks[k] = w
@@ -128,6 +140,22 @@ func (m *model) foldWebhook(cmd engine.Command) {
 		w.Paused, w.Gone = w.Paused || c.Gone, w.Gone || c.Gone
 		m.webhooks[k] = w
 	}
+}
+
+// actsFor returns the principals that give an answer: its own, and for a link also those that chose the receiver
+// of its webhook. ok is false for a link to a receiver that no principal with the right to answer has chosen.
+func (m *model) actsFor(c *engine.Answer) (list []string, ok bool) {
+	name, isLink := strings.CutPrefix(c.Actor, "webhook:")
+	if !isLink {
+		return []string{c.Actor}, true
+	}
+	w := m.webhooks[webhookOf{c.Namespace, name}]
+	return append([]string{c.Actor}, w.Owners...), w.Approver != ""
+}
+
+// mayApprove reports whether a principal confirms the receivers of links in the webhooks that it sets.
+func mayApprove(name string) bool {
+	return name != "" && principalOf(name).Roles&interlock.RoleApprover != 0
 }
 
 // checkWebhooks compares the webhooks of a namespace with the engine's.

@@ -81,7 +81,7 @@ func (m *model) expectPull(c *engine.Pull) answer {
 		return refusalKey(interlock.CodeUnknownQueue)
 	}
 	by := principalOf(c.Actor)
-	if !listed(q.Pull, by) {
+	if !listed(q.Pull, by) || !mayTake(c.Queue, by) {
 		return refusalKey(interlock.CodeForbidden)
 	}
 	m.asking, m.handing = &worker{pull: *c, session: s}, append(m.handing, *c)
@@ -149,7 +149,7 @@ func (m *model) checkHanded(w *worker, got *engine.Effect) error {
 	for i, h := range got.Handed {
 		r := w.handed[i]
 		if h.Task.ID != r.task.id || h.Task.State != interlock.TaskRunning ||
-			string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != m.version(r.ns) {
+			string(h.Task.Payload) != string(r.task.spec.Payload) || h.AsOf != r.dispatchedAt && h.AsOf != m.version(r.ns) {
 			return fmt.Errorf("the worker is told of %+v instead of %v", h.Task, r.task)
 		}
 		if err := m.checkReread(r.task, h.Task.Approval); err != nil {
@@ -185,6 +185,8 @@ func (m *model) withAttempt(head *engine.Head, id interlock.LeaseID, then func(*
 			return refusalKey(interlock.CodeAlreadyReplied)
 		}
 		return refusalKey(interlock.CodeTaskMoved)
+	case r != nil && r.task != nil && mine(head, r) && !mayTake(r.task.spec.Queue, principalOf(head.Actor)):
+		return refusalKey(interlock.CodeForbidden)
 	case r != nil && r.task != nil && mine(head, r):
 		return then(r)
 	case r != nil && (r.phase == over || r.phase == closed):
@@ -274,7 +276,7 @@ func (m *model) expectChange(c *engine.ChangeTask) answer {
 		done := answer{outcome: engine.Done, check: func(got *engine.Effect) error { return m.checkTold(c.Task, got) }}
 		q := m.queue(t.ns, t.spec.Queue)
 		by := principalOf(c.Actor)
-		own := by != nil && t.principal == by.Name && by.Roles&interlock.RoleAgent != 0
+		own := by != nil && t.principal == by.Name && by.Roles&(interlock.RoleAgent|interlock.RoleMerger) != 0
 		if !own && !mayAdminister(m.queueOf(t), by) {
 			return refusalKey(interlock.CodeForbidden)
 		}
@@ -564,7 +566,7 @@ func (m *model) checkTask(t *task, got engine.Task) error {
 		Purpose: t.spec.Purpose, Group: t.spec.Group,
 		Priority: t.spec.Priority, State: t.state, Agent: t.agent, Session: t.session, Flow: t.flow, Principal: t.principal,
 		Sender: t.sender, Age: m.now.Sub(t.submitted),
-		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result,
+		Attempt: t.attempt, MaxAttempts: m.maxAttempts(t), Result: t.result, DoneBy: t.doneBy,
 	}}
 	switch {
 	case t.state == interlock.TaskScheduled:

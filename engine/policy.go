@@ -31,6 +31,9 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *store.
 		p, key := s.Fit(c.Key)
 		c.Key = key
 		p.Complete(c)
+		if no := store.ReservedKey(key, e.head.Principal); no != nil {
+			return no
+		}
 		if had != nil && had.Has(*c) {
 			continue
 		}
@@ -41,7 +44,7 @@ func (e *Engine) checkClaims(claims []interlock.Claim, group string, had *store.
 			no.Key = key
 			return no
 		}
-		if no := s.ForbidsBelow(*c, e.head.Principal); no != nil {
+		if no := s.ForbidsAround(*c, e.head.Principal); no != nil {
 			return no
 		}
 	}

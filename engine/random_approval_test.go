@@ -56,7 +56,7 @@ func (p *player) answer(o *op) error {
 			Head: engine.Head{Namespace: r.ns}, Fence: r.parkFence, Verdict: among(o.r[2], interlock.Approved, interlock.Denied),
 			By: among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
 		}
-		c.Actor = among(o.r[3], "", "web", "ops", "blue")
+		c.Actor = among(o.r[3], "", "web", "ops", "blue", "webhook:a", "webhook:b")
 		if o.r[3]>>8%16 == 0 {
 			c.Fence++
 		}
@@ -80,7 +80,7 @@ func (p *player) answer(o *op) error {
 		Verdict: among(o.r[2], interlock.Approved, interlock.Approved, interlock.Denied),
 		By:      among(o.r[2]>>8, "", "eve", "eve"), Reason: among(o.r[2]>>16, "", "so"),
 	}
-	c.Actor = among(o.r[3], "", "web", "ops", "blue")
+	c.Actor = among(o.r[3], "", "web", "ops", "blue", "webhook:a", "webhook:b")
 	if o.r[3]>>8%32 == 0 {
 		c.Verdict = 0
 	}

@@ -139,7 +139,7 @@ func (p *player) play(o *op) error {
 	return nil
 }
 
-// known reports the leases that the client of a session knows of: all, or all but one, or none.
+// known reports the leases that the client of a session knows of: all, or all but one, or none, or one that has ended.
 func (p *player) known(s *session, r uint32) *interlock.KnownLeases {
 	ids, all := map[[16]byte]bool{}, []interlock.LeaseID(nil)
 	for _, l := range p.m.inPhase(held) {
@@ -151,6 +151,9 @@ func (p *player) known(s *session, r uint32) *interlock.KnownLeases {
 	if lost := int(r/8) % 4; lost < len(all) {
 		delete(ids, all[lost])
 		all = slices.Delete(all, lost, lost+1)
+	}
+	if lost, ok := pick(r, p.m.requests); ok && lost.session == s && lost.phase == over {
+		all = append(all, interlock.LeaseID(lost.ask.ID)) // the answer that reported its loss has not arrived
 	}
 	switch r % 8 {
 	case 0:
@@ -257,6 +260,10 @@ func (p *player) acquire(o *op) error {
 		if o.r[9]>>16%8 > 0 {
 			c.OnConflict = interlock.Wait
 		}
+	}
+	if l, ok := pick(o.r[8]>>4, p.m.inPhase(held)); ok && o.r[8]>>26%8 == 0 && l.session != nil && !c.Session.IsZero() &&
+		l.org == "" && len(l.claims) > 0 {
+		c.TakeOver, c.Claims, c.Group, c.Any = l.session.id, slices.Clone(l.claims), l.ask.Group, false
 	}
 	if o.r[4]>>8%4 == 0 {
 		c.RequestID = fmt.Sprintf("r%d", p.ids)

@@ -139,7 +139,7 @@ func play(g *rig, ops []op) (*rig, error) {
 	g.namespaces = []interlock.Namespace{firstNamespace, otherNamespace}
 	g.keys = []interlock.Key{
 		"a", "a/x", "a/x/1", "a/y", "b", "c", "p", "g:1", "t", "bar", "c/bar", "m", "m/1", "w:1", "w:2", "w:1/x",
-		"org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x",
+		"org:o/runs", "r:prod", "r:PROD/x", "r:Prod", "prod/x", "merge:r/t", "freeze:r/t",
 	}
 	g.plain = g.keys[:6]
 	g.looks, g.finishes = looksOf(ops), true
@@ -233,7 +233,7 @@ func missing(met map[string]int) (list []string) {
 		"opened", "session_opened", "session_ended session_closed", "session_ended session_expired", "queued", "granted",
 		"admitted", "offer", "claimed",
 		"grace ttl", "grace max_hold", "grace session_expired", "ended released", "ended ttl", "ended max_hold",
-		"ended session_closed",
+		"ended session_closed", "ended taken_over",
 		"ended session_expired", "ended lapsed", "ended left", "ended revoked", "left left", "left deadlock",
 		"left session_closed",
 		"left session_expired", "left lapsed", "answered", "left wait_limit", "grace stall", "ended stall", "closed ttl",

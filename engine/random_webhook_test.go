@@ -9,7 +9,7 @@ import (
 
 // changeWebhook sets, rotates or deletes a webhook, or reports its progress.
 func (p *player) changeWebhook(head engine.Head, o *op) error {
-	if head.Actor = among(o.r[6]>>8, "", "ops"); o.r[6]>>12%4 == 0 {
+	if head.Actor = among(o.r[6]>>8, "", "ops", "operator", "blue"); o.r[6]>>12%4 == 0 {
 		head.RequestID = fmt.Sprintf("r%d", p.ids+uint64(len(p.trace)))
 	}
 	name := among(o.r[7], "a", "a", "b")
@@ -21,6 +21,7 @@ func (p *player) changeWebhook(head engine.Head, o *op) error {
 			Name: name, URL: among(o.r[7]>>16, "https://a.example/", "https://b.example/", ""),
 			Events: among(o.r[7]>>20, []string{"*"}, []string{"deadlock", "dead_letter"}, nil),
 			Key:    interlock.Key(among(o.r[7]>>24, "", "a", "b:{x}")), Paused: o.r[7]>>28%4 == 0,
+			ApproveLinks: o.r[8]>>4%4 != 0,
 		}
 		return p.step(&engine.SetWebhook{
 			Head: head, Webhook: w, ID: string(id[:]), Secret: secret, LinkKey: secret,

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write what the engine does into the scr
 // The commands and their words:
 //
 //	acquire key=K [mode=X|S|IX|IS|SIX|permits=N|parties=N|parts=N] [key=K ...] [any] [prefix=P] [divide=range|load] holder=NAME [flow=F] [wait|preempt|skip] [detached]
-//	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [as_of=VERSION] [documents] [explain]
+//	        [ttl=D] [grace=D] [max_hold=D] [stall=D] [lock_delay=D] [max_wait=D] [priority=N] [id=REQUEST] [seq=N] [acked=N] [as_of=VERSION] [documents] [explain] [take_over=NAME]
 //	        (NAME gets a session of a day the first time it is used; with session=none it is
 //	        anonymous. A mode belongs to the key before it. No grace unless it is given.
 //	        explain also shows the blockers.)
@@ -692,6 +692,9 @@ func (s *script) acquire(w *words) error {
 		},
 
 		Attach: !w.has("detached"),
+	}
+	if w.has("take_over") {
+		c.TakeOver = s.actor(c.Namespace, w.get("take_over")).id
 	}
 	if w.has("divide") {
 		c.Division, _ = interlock.ParseDivision(w.get("divide"))

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/store"
 	"github.com/interlockdev/interlock/engine/message"
@@ -26,4 +28,52 @@ type Assignment struct {
 type SideEffect struct {
 	interlock.Effect
 	Reason *message.Text // of an unknown one: the known facts
+}
+
+// LeaseRow is a lease in a list. Others see it without its id. Text in it came from agents.
+type LeaseRow struct {
+	ID           interlock.LeaseID // a secret of its holder
+	Request      uint64            // its number, the same in all its events
+	Agent        string
+	Session      string // public name, "" for an anonymous holder
+	Flow         string
+	Principal    string // "" without credentials
+	Purpose      string
+	Progress     string
+	Claims       []interlock.Claim
+	Fence        interlock.Fence
+	Liveness     interlock.Liveness
+	Held         time.Duration
+	ExpiresIn    time.Duration
+	HeartbeatAge time.Duration
+	EndedBy      string // why it is in grace, or closed
+	Parking      *interlock.ParkStatus
+	Task         interlock.TaskID // that the lease is an attempt at
+}
+
+// TicketRow is a request in line. Others see it without its id. Text in it came from agents.
+type TicketRow struct {
+	ID        interlock.TicketID // a secret of its waiter
+	Request   uint64             // its number, the same in all its events
+	Agent     string
+	Session   string
+	Flow      string
+	Principal string // "" without credentials
+	Purpose   string
+	Claims    []interlock.Claim
+	Any       bool // one of the claims is granted
+	Priority  int  // with which it waits: its own, or one that it inherits
+	Position  int  // 0: it has an offer, or waits for an agent
+	Length    int
+	Waited    time.Duration
+	ETA       time.Duration
+	Offered   bool
+	On        *FlowRef // the party that a declared wait is for
+}
+
+// SessionWork is all that a session has: its leases, also parked ones, and its requests in the queue, in the order of
+// their numbers. A client that has lost its memory finds here what it holds.
+type SessionWork struct {
+	Leases  []LeaseRow
+	Tickets []TicketRow
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
@@ -149,17 +150,7 @@ func (s *snapshotter) contents(sp *store.Namespace) {
 			})
 		}
 	}
-	for _, p := range slices.SortedFunc(
-		slices.Values(sp.Pools), func(a, b *store.Pool) int { return strings.Compare(a.Node.Key, b.Node.Key) },
-	) {
-		p.CatchUp()
-		if left := p.Full.Sub(s.e.Last); p.Policy != nil && p.Policy.Rate > 0 && (left > 0 || p.Used > 0) {
-			s.event(s.e.Last, &record.Event{
-				Kind: record.Bucket, Namespace: sp.Name, After: max(0, left),
-				Claims: []interlock.Claim{{Key: interlock.Key(p.Node.Key), Mode: interlock.Permits}},
-			})
-		}
-	}
+	s.buckets(sp, requests)
 	for _, d := range slices.SortedFunc(
 		slices.Values(sp.Shared), func(a, b *store.Partition) int { return strings.Compare(a.Node.Key, b.Node.Key) },
 	) {
@@ -173,6 +164,33 @@ func (s *snapshotter) contents(sp *store.Namespace) {
 	s.tasks(sp)
 	s.logs(sp)
 	s.answers(sp, sessions)
+}
+
+// buckets writes what is missing in each bucket of tokens. The leases that were written before took tokens when they
+// were read, as the patterns are now, which may have set the rate since: so each bucket that they can have taken from
+// is written, also a full one.
+func (s *snapshotter) buckets(sp *store.Namespace, requests []*store.Request) {
+	missing := map[string]time.Duration{}
+	for _, r := range requests {
+		if r.Phase != store.Waiting && r.Phase != store.Away {
+			for key := range r.RatedLocks {
+				missing[key] = 0
+			}
+		}
+	}
+	for _, p := range sp.Pools {
+		p.CatchUp()
+		left := max(0, p.Full.Sub(s.e.Last))
+		if _, known := missing[p.Node.Key]; p.Policy != nil && p.Policy.Rate > 0 && (left > 0 || p.Used > 0 || known) {
+			missing[p.Node.Key] = left
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(missing)) {
+		s.event(s.e.Last, &record.Event{
+			Kind: record.Bucket, Namespace: sp.Name, After: missing[key],
+			Claims: []interlock.Claim{{Key: interlock.Key(key), Mode: interlock.Permits}},
+		})
+	}
 }
 
 // over writes which sessions and requests are over, and how they ended.
@@ -495,6 +513,12 @@ func (s *snapshotter) task(sp *store.Namespace, t *store.Task) {
 		ev.After = t.Since.Sub(t.Spec.Submitted)
 	}
 	s.event(t.Spec.Submitted, &ev)
+	if t.Spec.DoneBy != "" { // as it was recorded, so that every version reads it
+		s.event(t.Since, &record.Event{
+			Kind: record.TaskMoved, Namespace: sp.Name, ID: t.ID, Num: t.Num, Op: uint8(t.State),
+			Generation: uint64(t.Attempt), Actor: t.Spec.DoneBy, Blob: t.Spec.Result, // the result is for older versions
+		})
+	}
 	for i := range t.Past {
 		a := &t.Past[i]
 		ev := record.Event{

@@ -95,6 +95,9 @@ func (e *Engine) prepare(list []TaskSpec, by submitter) (specs []*record.Task, n
 			return nil, no
 		}
 		if x.Message { // checkClaims reports the claims of the others
+			if no := store.ReservedKey(x.Claims[0].Key, e.head.Principal); no != nil {
+				return nil, no
+			}
 			if no := store.OutsideGroup(e.head.Principal, x.Group); no != nil {
 				return nil, no
 			}
@@ -161,7 +164,7 @@ func (e *Engine) specOf(x *TaskSpec, by submitter) *record.Task {
 		rare.Deadline = e.Clock.Add(x.Deadline)
 	}
 	if x.Ask != nil {
-		rare.Approval = e.approvalOf(x.Ask, by.agent)
+		rare.Approval = e.approvalOf(x.Ask, by.agent, e.PendingWork.NS.Registered(x.Queue))
 	}
 	spec.TaskExtras = rare.Kept()
 	return spec

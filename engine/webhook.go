@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock"
@@ -36,8 +37,29 @@ func (c *SetWebhook) decide(e *Engine) {
 			w.Generation++
 		}
 	}
+	c.own(&w, known)
 	w.Webhook, w.Gone = c.Webhook, false
 	e.setWebhook(record.WebhookSet, &w).NewSecret = known == nil
+}
+
+// own notes the principals that an answer by a link of the webhook counts for, before it gets its new settings. Another
+// receiver has another owner. It is confirmed by a principal that may answer itself. A change of a confirmed
+// receiver needs that again.
+func (c *SetWebhook) own(w, known *record.WebhookState) {
+	same := known != nil && known.URL == c.Webhook.URL
+	if !same {
+		w.Owners = nil
+	}
+	if !same || !known.ApproveLinks || !c.Webhook.ApproveLinks {
+		w.Approver = ""
+	}
+	confirms := c.Webhook.ApproveLinks && c.Principal != nil && c.Principal.Has(interlock.RoleApprover)
+	if confirms {
+		w.Approver = c.Actor
+	}
+	if c.Actor != "" && (confirms || !same) && !slices.Contains(w.Owners, c.Actor) {
+		w.Owners = append(slices.Clip(w.Owners), c.Actor)
+	}
 }
 
 func (c *RotateWebhook) decide(e *Engine) {

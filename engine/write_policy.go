@@ -17,10 +17,13 @@ import (
 func (c *Commit) mayWrite(
 	e *Engine, p *store.Policy, w *interlock.Write, sess *store.Session, leases []*store.Request, acked *store.Task,
 ) *store.Refusal {
+	by := e.head.Principal
+	if no := store.ReservedKey(w.Key, by); no != nil {
+		return no
+	}
 	if p == nil {
 		return c.mayEdit(e, p, w, sess, leases)
 	}
-	by := e.head.Principal
 	switch {
 	case p.Write == interlock.WriteVersion && w.Op != interlock.Add && !namesVersion(c, w.Key):
 		return &store.Refusal{

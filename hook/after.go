@@ -2,11 +2,12 @@ package hook
 
 import (
 	"context"
-	"path"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -22,12 +23,15 @@ const (
 func (v *visit) after(ctx context.Context) error {
 	v.learnReads()
 	v.took()
-	files := v.locator.files(v.ev.Writes)
+	v.committed()
+	files := v.written()
 	if len(files) == 0 {
 		return nil
 	}
 	sure := false
+	var idle []File
 	v.with(v.flowName(), func(f *flow) {
+		idle = f.ran(files)
 		switch {
 		case v.ev.Kind == AfterTool:
 			f.know(files)
@@ -47,13 +51,21 @@ func (v *visit) after(ctx context.Context) error {
 		return nil
 	}
 	for _, held := range v.caller.Leases(v.flowName()) {
-		if slices.ContainsFunc(held.Keys, func(key string) bool { return overlaps(key, files) }) {
+		if slices.ContainsFunc(held.Keys, func(key string) bool { return overlaps(key, idle) }) && !v.writes(held) {
 			if err := v.release(ctx, v.flowName(), held); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// writes reports whether the agent is writing a file of a lease.
+func (v *visit) writes(held agent.Held) (is bool) {
+	v.with(v.flowName(), func(f *flow) {
+		is = slices.ContainsFunc(held.Keys, func(key string) bool { return f.running[interlock.Key(selfOf(key))] > 0 })
+	})
+	return is
 }
 
 // leave releases what an agent holds at the end of its turn, of its life, or of its worktree.
@@ -87,8 +99,9 @@ func (v *visit) leaveFlow(ctx context.Context, name string) error {
 		clear(f.waits)
 		clear(f.told)
 	})
+	tickets = append(tickets, v.caller.Waits(name)...) // one from before a restart is in no waits
 	slices.Sort(tickets)
-	for _, ticket := range tickets {
+	for _, ticket := range slices.Compact(tickets) {
 		if err := ignoreProblem(v.caller.Leave(ctx, ticket)); err != nil {
 			return err
 		}
@@ -101,32 +114,37 @@ func (v *visit) leaveFlow(ctx context.Context, name string) error {
 	v.with(name, func(f *flow) {
 		f.edited, f.sure, f.message = nil, false, ""
 		clear(f.seen)
+		clear(f.running)
 	})
 	return nil
 }
 
+// allFlows returns the agents of the conversation, also those that only the server remembers.
 func (v *visit) allFlows() (names []string) {
+	names = append(v.caller.Flows(), mainFlow)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	names = append(names, mainFlow)
-	for name := range v.flows {
-		if name != mainFlow {
-			names = append(names, name)
-		}
-	}
+	names = slices.AppendSeq(names, maps.Keys(v.flows))
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
-// leaveWorktree releases the files of a removed worktree, in all flows.
+// leaveWorktree releases the files of a removed worktree, in all flows. It may be gone from the disk already.
 func (v *visit) leaveWorktree(ctx context.Context) error {
-	mark := "@" + segment(path.Base(filepath.ToSlash(v.ev.Worktree)))
+	worktree := shell.Clean(v.ev.Worktree)
+	v.mu.Lock()
+	copied := v.copies[worktree]
+	v.mu.Unlock()
+	if at := v.locator.locate(worktree); copied == "" && at.Path == "" {
+		copied = at.Repo
+	}
+	if copied == "" {
+		return nil // no agent of the session worked there
+	}
+	root := string(keyOf("repo:"+segment(copied), ""))
 	for _, name := range v.allFlows() {
 		for _, held := range v.caller.Leases(name) {
-			gone := func(key string) bool {
-				repo, _, _ := strings.Cut(key, "/")
-				return strings.HasSuffix(repo, mark)
-			}
+			gone := func(key string) bool { return selfOf(key) == root || strings.HasPrefix(selfOf(key), root+"/") }
 			if slices.ContainsFunc(held.Keys, gone) {
 				if err := v.release(ctx, name, held); err != nil {
 					return err

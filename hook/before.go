@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -19,32 +20,55 @@ func (v *visit) before(ctx context.Context) (Verdict, error) {
 	if err := v.giveWay(ctx, v.ev.Takes); err != nil {
 		return Verdict{}, err
 	}
-	files := v.locator.files(v.ev.Writes)
+	files := v.files(v.ev.Writes)
 	var outer []api.Lease
-	if len(files)+len(v.ev.Trees) > 0 {
+	if len(files)+len(v.ev.Trees) > 0 || v.ev.Unknown != "" {
 		outer = v.outer(ctx)
 	}
-	if deny, err := v.trees(ctx, outer); err != nil || deny != "" {
+	deny, command, err := v.trees(ctx, outer)
+	if err != nil || deny != "" {
 		return v.verdict(deny, ""), err
 	}
-	if len(files) == 0 {
-		return Verdict{Tell: v.news()}, nil
-	}
-	files = v.within(files, outer)
-	if err := v.yield(ctx, files); err != nil {
-		return Verdict{}, err
+	doubt, err := v.unknown(ctx, outer)
+	if err != nil || doubt != "" && (v.o.unknown == "deny" || !v.asks) {
+		return v.verdict(doubt, ""), err
 	}
 	var tell string
-	for part := range slices.Chunk(files, interlock.MaxClaims) {
-		deny, more, err := v.take(ctx, part)
-		if err != nil {
+	if command != "" {
+		tell = narrowedText(command)
+	}
+	if len(files) > 0 {
+		files = v.within(files, outer)
+		if err := v.yield(ctx, files); err != nil {
 			return Verdict{}, err
 		}
-		if tell = lines(tell, more); deny != "" {
-			return v.verdict(deny, tell), nil
+		var more string
+		if deny, more, err = v.take(ctx, files); err != nil {
+			return Verdict{}, err
 		}
+		tell = lines(tell, more)
 	}
-	return v.verdict("", lines(tell, v.news())), nil
+	if deny == "" {
+		deny = v.beginWrites(ctx, files)
+	}
+	if deny == "" {
+		v.with(v.flowName(), func(f *flow) { f.run(files) })
+	}
+	verdict := v.verdict(deny, tell)
+	switch {
+	case deny != "":
+		return verdict, nil
+	case doubt != "":
+		verdict = v.verdict(doubt, tell)
+		verdict.Ask = true
+	default:
+		verdict = v.verdict("", lines(tell, v.news()))
+	}
+	if verdict.Command = command; v.o.mode == "warn" {
+		verdict.Command = ""
+	}
+	v.stage()
+	return verdict, nil
 }
 
 // lines joins two texts; an empty one leaves the other.
@@ -72,7 +96,18 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 	for _, file := range files {
 		r.Claims = append(r.Claims, api.ClaimRequest{Key: file.Key})
 	}
+	own := r.Claims
+	for _, file := range files {
+		if file.Shared != "" {
+			r.Claims = append(r.Claims, api.ClaimRequest{Key: file.Shared, Mode: interlock.IntentExclusive.String()})
+		}
+	}
 	reply, err := v.caller.Acquire(ctx, r, "")
+	refused := err == nil && reply.Refused != nil
+	if refused && len(own) < len(r.Claims) && reply.Refused.Code == interlock.CodeModeForbidden {
+		r.Claims = own // a pattern allows no intents
+		reply, err = v.caller.Acquire(ctx, r, "")
+	}
 	if err != nil {
 		return "", "", err
 	}
@@ -114,8 +149,8 @@ func (v *visit) take(ctx context.Context, files []File) (deny, tell string, err 
 func (v *visit) wait(ctx context.Context, q *api.Queued, files []File) (*agent.Reply, error) {
 	ticket, asked := q.Ticket.ID, time.Now()
 	reply, err := &agent.Reply{Queued: q}, error(nil)
-	if v.o.wait > 0 {
-		reply, err = v.caller.Wait(ctx, v.flowName(), ticket, v.o.wait)
+	if left := time.Until(v.until); left > 0 {
+		reply, err = v.caller.Wait(ctx, v.flowName(), ticket, left)
 	}
 	if err == nil && reply.Queued == nil {
 		return reply, nil
@@ -176,14 +211,14 @@ func (v *visit) granted(g *api.Granted, files []File, waited bool) (deny, tell s
 
 // changeOf returns the change of a file that the agent has not seen, nil for none. v.mu is held.
 func (v *visit) changeOf(f *flow, g *api.Granted, file File, came bool) (c *change, when string) {
-	knows, known := f.knows[file.self()]
+	knows, known := f.lastSaw(file)
 	when = "since you read it"
 	if !known {
 		knows, known = f.refused[file.self()]
 		when = "while you waited for it"
 	}
 	unseen := func(age time.Duration) bool { return !known || time.Now().Add(-age).After(knows) }
-	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file.self())
+	w, ok := v.memory.lastWrite(v.conversation, v.flowName(), file)
 	if ok && unseen(time.Since(w.at)) && (known || came && g.Changed) {
 		by := api.Name{Agent: w.agent, Flow: w.flow, Session: w.agent}
 		own := ""
@@ -245,53 +280,163 @@ func (v *visit) yield(ctx context.Context, files []File) error {
 // overlaps reports whether a key is one of the files, or lies above or below one.
 func overlaps(key string, files []File) bool {
 	key = selfOf(key)
-	return slices.ContainsFunc(files, func(file File) bool {
-		k := string(file.self())
-		return k == key || strings.HasPrefix(k, key+"/") || strings.HasPrefix(key, k+"/")
-	})
+	return slices.ContainsFunc(files, func(file File) bool { return related(key, string(file.self())) })
 }
 
-// trees denies a command that changes files at large while another session holds one of them. It takes
-// nothing: a lease on a whole checkout would stop all others.
-func (v *visit) trees(ctx context.Context, outer []api.Lease) (deny string, err error) {
-	var trees []File
-	for _, folder := range v.ev.Trees {
-		tree := v.locator.file(folder)
-		trees = append(trees, tree)
-		if inside := v.within([]File{tree}, outer)[0]; inside != tree {
-			trees = append(trees, inside)
+// related reports whether two keys are one, or one lies above the other.
+func related(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
+}
+
+// meets reports whether a lease on a key may stand in the way of an edit of the file.
+func (f File) meets(key string) bool {
+	return overlaps(key, []File{f}) || f.Shared != "" && related(key, string(f.Shared))
+}
+
+// trees denies a command that changes files at large, brings them into a commit or moves HEAD while another session
+// holds one of them. It takes nothing: a lease on a whole checkout would stop all others. command is what the harness
+// is to run instead, "" without one.
+func (v *visit) trees(ctx context.Context, outer []api.Lease) (deny, command string, err error) {
+	tree, h, files, err := v.heldTree(ctx, v.ev.Trees, outer)
+	if err != nil || h == nil {
+		return "", "", err
+	}
+	if commits(tree.Effect) && v.o.ownOnly && v.rewrites {
+		narrowed, ok := shell.Narrow(v.ev.Command, v.ev.Dir, func(dir string) []string { return v.ownFiles(ctx, dir) })
+		if ok && v.narrow(narrowed) {
+			_, other, _, err := v.heldTree(ctx, v.ev.Trees, outer)
+			if err != nil || other == nil {
+				return "", narrowed, err
+			}
 		}
+	}
+	deny = treeText(firstWord(v.ev.Tool), tree.Effect, files, h, v.own(), v.remedy(ctx, tree), v.o.files)
+	return deny, "", nil
+}
+
+// heldTree returns the first tree of a command that another session holds a file of, with what heldBelow tells of it.
+func (v *visit) heldTree(ctx context.Context, trees []shell.Tree, outer []api.Lease) (
+	tree shell.Tree, h *api.Holder, files []File, err error,
+) {
+	find := v.holderOf
+	if len(trees) > maxAsked {
+		find = v.holdersListed()
 	}
 	for _, tree := range trees {
-		var view api.KeyView
-		if err := v.get(ctx, "/v1/keys/"+url.PathEscape(string(tree.Key)), nil, &view); err != nil {
-			if err := ignoreProblem(err); err != nil {
-				return "", err
-			}
-			continue
-		}
-		holders := view.Holders
-		if view.More > 0 { // the session's own files may hide those of others
-			more, err := v.holdersBelow(ctx, tree)
-			if err != nil {
-				return "", err
-			}
-			holders = append(holders, more...)
-		}
-		own := v.own()
-		for i := range holders {
-			h := &holders[i]
-			if own != "" && h.Session == own || isOf(h, outer) {
-				continue
-			}
-			files := []File{tree}
-			if prefix := string(tree.Key) + "/"; strings.HasPrefix(string(h.Key), prefix) {
-				files = append(files, File{Key: h.Key, Name: shown(strings.TrimPrefix(string(h.Key), prefix))})
-			}
-			return treeText(firstWord(v.ev.Tool), tree, h, files, own), nil
+		if h, files, err := v.heldBelow(ctx, tree, outer, find); err != nil || h != nil {
+			return tree, h, files, err
 		}
 	}
-	return "", nil
+	return shell.Tree{}, nil, nil, nil
+}
+
+// maxAsked is how many folders and paths of a command the server is asked about one by one.
+const maxAsked = 4
+
+// A finder returns the first holder of a file, or of one below it, that is one of others, nil for none.
+type finder func(ctx context.Context, file File, foreign func(*api.Holder) bool) (*api.Holder, error)
+
+// unknown returns what is to be said of a command that is not understood, "" for nothing: while another session holds a
+// file of the checkout it may change that.
+func (v *visit) unknown(ctx context.Context, outer []api.Lease) (doubt string, err error) {
+	if v.ev.Unknown == "" || v.o.unknown == "allow" || v.ev.Dir == "" {
+		return "", nil
+	}
+	h, files, err := v.heldBelow(ctx, shell.Tree{Path: v.ev.Dir, Whole: true}, outer, v.holderOf)
+	if err != nil || h == nil {
+		return "", err
+	}
+	return unknownText(firstWord(v.ev.Tool), v.ev.Unknown, files, h, v.own()), nil
+}
+
+// heldBelow returns a holder of another session that has a file of a tree, nil for none, and the tree and that file as
+// the model knows them.
+func (v *visit) heldBelow(ctx context.Context, tree shell.Tree, outer []api.Lease, find finder) (
+	*api.Holder, []File, error,
+) {
+	folder := tree.Path
+	if tree.Whole {
+		folder = v.locator.checkout(folder)
+	}
+	file := v.locator.file(folder)
+	roots := []File{file}
+	if inside := v.within([]File{file}, outer)[0]; inside != file {
+		roots = append(roots, inside)
+	}
+	if file.Shared != "" {
+		roots = append(roots, File{Key: file.Shared, Name: file.Name})
+	}
+	own := v.own()
+	foreign := func(h *api.Holder) bool {
+		// Intents on the repository are those of edits in other copies.
+		return (own == "" || h.Session != own) && !isOf(h, outer) && !isIntent(h.Mode)
+	}
+	if tree.Effect == shell.Records { // only what agents have staged
+		anyone := foreign
+		foreign = func(h *api.Holder) bool { return anyone(h) && v.index.has(v.conversation, roots[0].Key, h.Key) }
+	}
+	for _, root := range roots {
+		h, err := find(ctx, root, foreign)
+		if err != nil {
+			return nil, nil, err
+		}
+		if h == nil {
+			continue
+		}
+		files := []File{root}
+		if prefix := string(root.Key) + "/"; strings.HasPrefix(string(h.Key), prefix) {
+			files = append(files, File{Key: h.Key, Name: shown(strings.TrimPrefix(string(h.Key), prefix))})
+		}
+		return h, files, nil
+	}
+	return nil, nil, nil
+}
+
+// holderOf is a finder that asks for the key of the file.
+func (v *visit) holderOf(ctx context.Context, file File, foreign func(*api.Holder) bool) (*api.Holder, error) {
+	var view api.KeyView
+	if err := v.get(ctx, "/v1/keys/"+url.PathEscape(string(file.Key)), nil, &view); err != nil {
+		return nil, ignoreProblem(err)
+	}
+	if i := slices.IndexFunc(view.Holders, func(h api.Holder) bool { return foreign(&h) }); i >= 0 {
+		return &view.Holders[i], nil
+	}
+	if view.More > 0 { // the session's own files may hide those of others
+		return v.holderBelow(ctx, file, foreign)
+	}
+	return nil, nil
+}
+
+// holdersListed returns a finder that asks once for all leases of a repository.
+func (v *visit) holdersListed() finder {
+	listed := map[interlock.Key][]*api.Holder{}
+	return func(ctx context.Context, file File, foreign func(*api.Holder) bool) (*api.Holder, error) {
+		name, _, _ := strings.Cut(string(file.Key), "/")
+		repository := File{Key: interlock.Key(name)}
+		all, asked := listed[repository.Key]
+		if !asked {
+			collect := func(h *api.Holder) bool {
+				all = append(all, h)
+				return false
+			}
+			if _, err := v.holderOf(ctx, repository, collect); err != nil {
+				return nil, err
+			}
+			listed[repository.Key] = all
+		}
+		i := slices.IndexFunc(all, func(h *api.Holder) bool {
+			return related(string(h.Key), string(file.Key)) && foreign(h)
+		})
+		if i < 0 {
+			return nil, nil
+		}
+		return all[i], nil
+	}
+}
+
+// isIntent reports whether a claim is on something below its key alone.
+func isIntent(mode api.Mode) bool {
+	return mode == interlock.IntentExclusive.String() || mode == interlock.IntentShared.String()
 }
 
 // isOf reports whether a holder holds one of some leases. A listing of leases has no fences.
@@ -301,28 +446,28 @@ func isOf(h *api.Holder, leases []api.Lease) bool {
 	})
 }
 
-// holdersBelow lists the holders of files below a folder.
-func (v *visit) holdersBelow(ctx context.Context, tree File) (holders []api.Holder, err error) {
+// holderBelow returns the first holder of a file below a folder that is one of others, nil for none.
+func (v *visit) holderBelow(ctx context.Context, tree File, foreign func(*api.Holder) bool) (*api.Holder, error) {
 	prefix := string(tree.Key) + "/"
 	query := url.Values{"prefix": {prefix}, "limit": {"1000"}}
 	for {
 		var list api.LeaseList
 		if err := v.get(ctx, "/v1/leases", query, &list); err != nil {
-			return holders, ignoreProblem(err)
+			return nil, ignoreProblem(err)
 		}
 		for _, lease := range list.Leases {
 			for _, claim := range lease.Claims {
-				if strings.HasPrefix(string(claim.Key), prefix) {
-					holders = append(holders, api.Holder{
-						Name: lease.Name, Purpose: lease.Purpose, Key: claim.Key, Liveness: lease.Liveness,
-						HeartbeatAge: lease.HeartbeatAge, Held: lease.Held,
-					})
-					break
+				h := &api.Holder{
+					Name: lease.Name, Purpose: lease.Purpose, Key: claim.Key, Mode: claim.Mode,
+					Liveness: lease.Liveness, HeartbeatAge: lease.HeartbeatAge, Held: lease.Held,
+				}
+				if strings.HasPrefix(string(claim.Key), prefix) && foreign(h) {
+					return h, nil
 				}
 			}
 		}
 		if list.Cursor == "" {
-			return holders, nil
+			return nil, nil
 		}
 		query.Set("cursor", list.Cursor)
 	}
@@ -335,11 +480,11 @@ func (v *visit) learnReads() {
 	if len(v.ev.Reads) == 0 {
 		return
 	}
-	targets := make([]Target, 0, len(v.ev.Reads))
+	targets := make([]shell.Target, 0, len(v.ev.Reads))
 	for _, path := range v.ev.Reads {
-		targets = append(targets, Target{Path: path})
+		targets = append(targets, shell.Target{Path: path})
 	}
-	files := v.locator.files(targets)
+	files := v.files(targets)
 	v.with(v.flowName(), func(f *flow) {
 		v.reads = true
 		f.know(files)

@@ -27,7 +27,7 @@ var claudeEvents = map[string]Kind{
 	"SubagentStart": SessionStart, "SubagentStop": SubagentEnd, "WorktreeRemove": WorktreeRemoved,
 }
 
-func parseClaude(body []byte, also map[string]string) (*Event, error) {
+func parseClaude(harness string, body []byte, also map[string]string) (*Event, error) {
 	var in claudeBody
 	if err := decode(body, &in); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func parseClaude(body []byte, also map[string]string) (*Event, error) {
 		Call: in.Call, Dir: in.Dir, Prompt: firstLine(in.Prompt), Message: firstLine(in.Message),
 		Alone: in.Background != nil && len(*in.Background) == 0, Worktree: in.Worktree,
 	}
-	ev.tool(in.Tool, in.Input, also)
+	ev.tool(harness, in.Tool, in.Input, also)
 	ev.mcp(in.Tool, in.Input, in.Response)
 	return ev.check("hook_event_name", "session_id")
 }
@@ -58,10 +58,11 @@ var claudeCode = harness{
 			}
 			return ev, err
 		}
-		return parseClaude(body, also)
+		return parseClaude("claude-code", body, also)
 	},
 	answer: func(ev *Event, v Verdict) any { return specificOf(ev, v, claudeHears(ev)) },
 	hears:  claudeHears,
+	asks:   true, rewrites: true,
 }
 
 func claudeHears(ev *Event) bool {

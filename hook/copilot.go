@@ -34,7 +34,7 @@ var copilot = harness{
 			return nil, err
 		}
 		if in.Session == "" {
-			return parseClaude(body, also)
+			return parseClaude("copilot", body, also)
 		}
 		ev := &Event{Name: in.Event, Session: in.Session, Call: in.Call, Dir: in.Dir, Prompt: firstLine(in.Prompt)}
 		if ev.Name == "" { // older versions do not name the event
@@ -58,7 +58,7 @@ var copilot = harness{
 		if ev.Kind == AfterTool && in.Result != nil && (in.Result.Type == "failure" || in.Result.Type == "denied") {
 			ev.Kind = FailedTool
 		}
-		ev.tool(in.Tool, in.Args, also)
+		ev.tool("copilot", in.Tool, in.Args, also)
 		if in.Result != nil {
 			ev.mcp(in.Tool, in.Args, in.Result.Text)
 		} else {
@@ -68,14 +68,19 @@ var copilot = harness{
 	},
 	answer: func(ev *Event, v Verdict) any {
 		if v.Deny != "" && ev.Kind == BeforeTool {
-			return copilotAnswer{"deny", v.Deny}
+			return copilotAnswer{Decision: v.decision(), Reason: v.Deny}
+		}
+		if v.Command != "" {
+			return copilotAnswer{Args: ev.rewritten(v.Command)}
 		}
 		return nil
 	},
 	hears: func(*Event) bool { return false },
+	asks:  true, rewrites: true,
 }
 
 type copilotAnswer struct {
-	Decision string `json:"permissionDecision"`
-	Reason   string `json:"permissionDecisionReason"`
+	Decision string    `json:"permissionDecision,omitempty"`
+	Reason   string    `json:"permissionDecisionReason,omitempty"`
+	Args     toolInput `json:"modifiedArgs,omitempty"`
 }

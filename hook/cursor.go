@@ -3,6 +3,8 @@ package hook
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/interlockdev/interlock/hook/shell"
 )
 
 // cursorBody is the input of a hook of Cursor, from its documentation of November 2026.
@@ -43,16 +45,16 @@ func parseCursor(body []byte, also map[string]string) (*Event, error) {
 	if ev.Dir == "" && len(in.Roots) > 0 {
 		ev.Dir = in.Roots[0]
 	}
-	ev.tool(in.Tool, in.Input, also)
+	ev.tool("cursor", in.Tool, in.Input, also)
 	ev.mcp(in.Tool, in.Input, in.Output)
 	switch name {
 	case "beforeshellexecution", "aftershellexecution":
-		ev.Tool = "Shell"
-		ev.Writes, ev.Trees = ReadCommand(in.Command, ev.Dir)
+		ev.Tool, ev.Print = "Shell", fingerprint("cursor", in.Dir, "Shell", in.Command)
+		ev.command(in.Command)
 	case "afterfileedit":
-		ev.Tool = "Write"
+		ev.Tool, ev.Print = "Write", fingerprint("cursor", in.Dir, "Write", in.File)
 		if in.File != "" {
-			ev.Writes = []Target{{Path: in.File}}
+			ev.Writes = []shell.Target{{Path: in.File}}
 		}
 	case "beforereadfile":
 		ev.Tool = "Read"
@@ -68,13 +70,16 @@ var cursor = harness{
 	answer: func(ev *Event, v Verdict) any {
 		switch {
 		case v.Deny != "" && ev.Kind == BeforeTool:
-			return cursorAnswer{Permission: "deny", User: "interlock: another agent has the file", Agent: v.Deny}
+			return cursorAnswer{Permission: v.decision(), User: "interlock: another agent has the file", Agent: v.Deny}
+		case v.Command != "":
+			return cursorAnswer{Input: ev.rewritten(v.Command)}
 		case v.Tell != "" && cursorHears(ev):
 			return cursorAnswer{Context: v.Tell}
 		}
 		return nil
 	},
 	hears: cursorHears,
+	asks:  true, rewrites: true,
 }
 
 func cursorHears(ev *Event) bool {
@@ -86,8 +91,9 @@ func cursorHears(ev *Event) bool {
 }
 
 type cursorAnswer struct {
-	Permission string `json:"permission,omitempty"`
-	User       string `json:"user_message,omitempty"`
-	Agent      string `json:"agent_message,omitempty"`
-	Context    string `json:"additional_context,omitempty"`
+	Permission string    `json:"permission,omitempty"`
+	User       string    `json:"user_message,omitempty"`
+	Agent      string    `json:"agent_message,omitempty"`
+	Context    string    `json:"additional_context,omitempty"`
+	Input      toolInput `json:"updated_input,omitempty"`
 }

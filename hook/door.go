@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/hook/place"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -27,19 +28,26 @@ type visit struct {
 	locator *locator
 	around  string // the ids of the leases around the agent's process
 	hears   bool   // the harness passes texts to the model with this event
+	asks    bool   // the harness can ask its user
+	// rewrites means that the harness runs another command in place of this one, if the answer has one.
+	rewrites bool
+	until    time.Time
 }
 
 // touchEvery is how often a session is renewed at most. It is far below its ttl.
 const touchEvery = 20 * time.Second
 
 // act does what an event asks for. An error means that the door could not do it.
-func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o settings) (Verdict, error) {
+func (h *Handler) act(
+	r *http.Request, kind string, from *harness, ev *Event, o settings, at *locator,
+) (Verdict, error) {
 	if ev.Kind == Other {
 		return Verdict{}, nil
 	}
 	ctx := r.Context()
 	v := &visit{
-		Handler: h, ev: ev, o: o, locator: newLocator(r, h.host, ev.Dir), hears: from.hears(ev),
+		Handler: h, ev: ev, o: o, locator: at, hears: from.hears(ev),
+		asks: from.asks, rewrites: from.rewrites && ev.Field != "", until: time.Now().Add(o.wait),
 		around: r.Header.Get(place.HeaderLease),
 		conversation: h.memory.conversation(
 			r.Header.Get("Authorization"), r.Header.Get("Interlock-Namespace"), ev.Session,
@@ -50,12 +58,18 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 		h.memory.forget(v.conversation)
 		return Verdict{}, err
 	}
+	v.locator.named = func(repo string) string { return h.memory.named(v.space, repo) }
 	if ev.Kind == Prompt && !o.noPrompts {
 		v.with(v.flowName(), func(f *flow) {
 			if f.purpose = ev.Prompt; ev.Flow == mainFlow {
 				v.purpose = ev.Prompt
 			}
 		})
+	}
+	v.forgetCalls(ev, len(v.caller.News(v.flowName())) > 0)
+	switch ev.Kind {
+	case Prompt, TurnEnd, SubagentEnd, SessionEnd:
+		v.endWrites()
 	}
 	switch ev.Kind {
 	case SessionEnd:
@@ -66,9 +80,6 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 	if err := v.touch(ctx); err != nil {
 		return Verdict{}, err
 	}
-	if ev.Kind != BeforeTool || len(v.caller.News(v.flowName())) > 0 {
-		v.with(v.flowName(), func(f *flow) { f.steps++ })
-	}
 	switch ev.Kind {
 	case BeforeTool:
 		return v.decide(ev, func() (Verdict, error) { return v.before(ctx) })
@@ -78,6 +89,19 @@ func (h *Handler) act(r *http.Request, kind string, from *harness, ev *Event, o 
 		}
 	}
 	return Verdict{Tell: v.news()}, nil
+}
+
+// files returns the files of targets, and notes which copies they are in.
+func (v *visit) files(targets []shell.Target) []File {
+	files := v.locator.files(targets)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for root, repo := range v.locator.seen {
+		if len(v.copies) < maxFlows {
+			v.copies[root] = repo
+		}
+	}
+	return files
 }
 
 // agentName is the name that others see: claude-code/3f2a9c1e. It has the end of the session's id: in the ids of
@@ -133,6 +157,10 @@ func (v *visit) open(ctx context.Context) error {
 		v.space = spaceOf(&status)
 	}
 	v.opened = true
+	// An event that ends a turn renews no session, and the agent may wait in one from before a restart.
+	if _, err := v.caller.Session(ctx); err != nil {
+		return nil
+	}
 	var list api.LeaseList
 	if v.get(ctx, "/v1/leases", url.Values{"agent": {v.caller.Agent()}, "limit": {"100"}}, &list) != nil {
 		return nil
@@ -206,6 +234,7 @@ func (v *visit) changeIn(g *api.Granted) *change {
 	for _, note := range slices.Backward(g.Notes) {
 		switch {
 		case note.Agent == v.caller.Agent(), note.Outcome == notTakenUp:
+		case (note.Outcome == edited || note.Outcome == untouched) && intends(g, note.Key): // of an edit in another copy
 		case note.Outcome == untouched:
 			return nil
 		default:
@@ -213,6 +242,11 @@ func (v *visit) changeIn(g *api.Granted) *change {
 		}
 	}
 	return &change{}
+}
+
+// intends reports whether a lease has an intent on a key.
+func intends(g *api.Granted, key interlock.Key) bool {
+	return slices.ContainsFunc(g.Lease.Claims, func(c api.Claim) bool { return c.Key == key && isIntent(c.Mode) })
 }
 
 // notTakenUp is the outcome of a lease that was kept for an agent that did not come.

@@ -1,9 +1,11 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +22,7 @@ type rig struct {
 	handler *Handler
 	query   string
 	around  string // the leases around the agent's process
+	repo    string // the copy that the agents work in; "" stands for web
 }
 
 // inBubble runs a test with a rig in fake time.
@@ -52,7 +55,7 @@ func (r *rig) post(harness, body string) (int, string) {
 	q.RemoteAddr = "127.0.0.1:50000"
 	q.Header.Set(place.HeaderHost, "ann")
 	q.Header.Set(place.HeaderRoot, "/w/web")
-	q.Header.Set(place.HeaderRepo, "web")
+	q.Header.Set(place.HeaderRepo, cmp.Or(r.repo, "web"))
 	r.setAround(q.Header)
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
@@ -64,6 +67,7 @@ type coder struct {
 	*rig
 	session, flow string
 	calls         int
+	decision      string // the harness's word in the last answer
 }
 
 func (r *rig) coder(session string) *coder { return &coder{rig: r, session: session} }
@@ -84,6 +88,7 @@ func (c *coder) hook(event string, fields map[string]any) (deny, tell string) {
 	if err != nil {
 		c.Fatal(err)
 	}
+	c.decision = ""
 	status, answer := c.post("claude-code", string(text))
 	if status == http.StatusNoContent {
 		return "", ""
@@ -95,6 +100,7 @@ func (c *coder) hook(event string, fields map[string]any) (deny, tell string) {
 	if err := json.Unmarshal([]byte(answer), &out); err != nil || out.Output.Event != event {
 		c.Fatalf("%s: %s, %v", event, answer, err)
 	}
+	c.decision = out.Output.Decision
 	return out.Output.Reason, out.Output.Context
 }
 
@@ -460,9 +466,10 @@ func TestSeveralFiles(t *testing.T) {
 
 func TestDoubleFiring(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		ann, ben := r.coder(annID), r.coder(benID)
+		ann := r.coder(annID)
 		ann.edit("a")
 		ask := func() (string, string) {
+			ben := r.coder(benID) // which remembers its last answer
 			return ben.tool("PreToolUse", "Edit", "call", map[string]any{"file_path": "a"})
 		}
 		type answer struct{ deny, tell string }
@@ -573,21 +580,91 @@ func TestTurnForSubagent(t *testing.T) {
 	})
 }
 
-// TestManyFiles has more files than one lease can have.
+// A command that names more files than an event may lease takes none: it is refused while another session holds a file
+// below the folder that all of them are in.
 func TestManyFiles(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0&files=3"
+		ann, ben := r.coder(annID), r.coder(benID)
+		for _, command := range []string{"rm", "rm src/x"} {
+			for i := range 150 {
+				command += " src/f" + strconv.Itoa(i)
+			}
+			if deny := ann.bash(command); deny != "" {
+				r.Errorf("it is denied: %s", deny)
+			}
+		}
+		ben.edit("a")
+		if deny := ann.bash("rm src/1 src/2 src/3 src/4"); deny != "" {
+			r.Errorf("it is denied: %s", deny)
+		}
+		ben.edit("src/f149")
+		want(r.T, ann.bash("rm src/1 src/2 src/3 src/4"),
+			"changes files of src at large, and f149 is held by claude-code/bbbbbbbb")
+		if deny := ann.bash("rm src/1 src/2 src/3"); deny != "" {
+			r.Errorf("it is denied: %s", deny)
+		}
+		ben.denied("src/2", "held by claude-code/aaaaaaaa")
+	})
+}
+
+// What takes the changes of others into a commit, or moves HEAD under them, is refused with the remedy.
+func TestCommitsOfOthersFiles(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.query = "?wait_s=0"
 		ann, ben := r.coder(annID), r.coder(benID)
-		command := "rm"
-		for i := range 150 {
-			command += " f" + time.Duration(i).String()
+		ben.edit("src/a")
+		for command, text := range map[string]string{
+			"git commit -am x":               "takes all changes of the checkout of web for a commit, and src/a is held",
+			"git add -A && git commit -m x":  "git commit --only -m MESSAGE -- FILE",
+			"git add src":                    "takes all changes of src for a commit, and a is held by",
+			"git commit -m x src/a":          "takes all changes of src/a for a commit",
+			"git checkout -b new":            "moves HEAD of the checkout of web",
+			"git switch -c new":              "git worktree add",
+			"cd src && git reset --hard":     "changes files of the checkout of web at large",
+			"cd src && git checkout -f main": "changes files of the checkout of web at large",
+		} {
+			want(r.T, ann.bash(command), text)
 		}
-		if deny := ann.bash(command); deny != "" {
-			r.Errorf("it is denied: %s", deny)
+		for _, command := range []string{
+			"git commit -m x", "git commit -m x -- b", "git add b src/b", "git commit --dry-run -a", "git status",
+			"git stash push -- b", "git restore --staged src/a",
+		} {
+			if deny := ann.bash(command); deny != "" {
+				r.Errorf("%s is denied: %s", command, deny)
+			}
+			ann.stop("")
 		}
-		ben.denied("f"+time.Duration(149).String(), "held by")
-		ben.denied("f"+time.Duration(1).String(), "held by")
 	})
+}
+
+// A command that is not understood passes, is refused or left to a person, by the setting, and only while another
+// session holds a file of the checkout.
+func TestUnknownCommand(t *testing.T) {
+	for query, decision := range map[string]string{
+		"?wait_s=0": "", "?wait_s=0&unknown=allow": "", "?wait_s=0&unknown=ask": "ask",
+		"?wait_s=0&unknown=deny": "deny",
+	} {
+		inBubble(t, func(r *rig) {
+			r.query = query
+			ann, ben := r.coder(annID), r.coder(benID)
+			expect := func(command, decision string) string {
+				reason := ann.bash(command)
+				if ann.decision != decision {
+					r.Errorf("%s: %s: the decision is %q (%s), want %q", query, command, ann.decision, reason, decision)
+				}
+				return reason
+			}
+			expect("./gen.sh", "")
+			ben.edit("a")
+			if reason := expect("./gen.sh > out", decision); decision != "" {
+				want(r.T, reason, `cannot tell what this bash command changes ("gen.sh"), and a is held by claude-code/bbbb`)
+			}
+			expect("go test ./... | tail", "")
+			expect("git status", "")
+			expect("./gen.sh > a", "deny")
+		})
+	}
 }
 
 // TestOwnFilesHideNone has a file of another agent behind more files of one's own than an answer shows.
@@ -642,4 +719,36 @@ func TestRestartInLine(t *testing.T) {
 		pass(30 * time.Second)
 		cat.edit("a")
 	})
+}
+
+// A turn that ends after a restart of the server ends the places in line from before it, too.
+func TestTurnEndsAfterRestart(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		inBubble(t, func(r *rig) {
+			r.query = "?wait_s=0"
+			ann, ben, cat := r.coder(annID), r.coder(benID), r.coder("3333-cccccccc")
+			ann.edit("a")
+			if holds {
+				ben.edit("b")
+			}
+			ben.denied("a", "You are 1st in line")
+			ben.sub("worker").denied("a", "You are 2nd in line")
+			r.close()
+			r.open()
+			ben.stop("")
+			if holds {
+				cat.edit("b")
+			}
+			ann.stop("")
+			pass(time.Second)
+			cat.denied("a", "held by claude-code/bbbbbbbb") // its sub-agent goes on
+			if holds {
+				ben.sub("worker").hook("SubagentStop", nil)
+			} else { // its end was not reported
+				ben.hook("Stop", map[string]any{"background_tasks": []any{}})
+			}
+			pass(time.Second)
+			cat.edit("a")
+		})
+	}
 }

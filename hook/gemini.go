@@ -27,7 +27,7 @@ var gemini = harness{
 		}
 		ev := &Event{
 			Kind: geminiEvents[in.Event], Name: in.Event, Session: in.Session, Dir: in.Dir,
-			Print: fingerprint(in.Tool, in.Input), Message: firstLine(in.Message),
+			Message: firstLine(in.Message),
 		}
 		if ev.Kind == Prompt {
 			ev.Prompt = firstLine(in.Prompt)
@@ -41,7 +41,7 @@ var gemini = harness{
 		}
 		var input toolInput
 		_ = input.UnmarshalJSON(in.Input) // never an error
-		ev.tool(in.Tool, input, also)
+		ev.tool("gemini", in.Tool, input, also)
 		ev.mcp(in.Tool, input, in.Response)
 		return ev.check("hook_event_name", "session_id")
 	},
@@ -49,9 +49,12 @@ var gemini = harness{
 		if v.Deny != "" && ev.Kind == BeforeTool {
 			return decision{Decision: "deny", Reason: v.Deny}
 		}
+		if v.Command != "" {
+			return specificAnswer{specific{Event: ev.Name, Args: (&Event{Field: ev.Field}).rewritten(v.Command)}}
+		}
 		return specificOf(ev, Verdict{Tell: v.Tell}, geminiHears(ev))
 	},
-	hears: geminiHears,
+	hears: geminiHears, rewrites: true,
 }
 
 func geminiHears(ev *Event) bool {
@@ -65,5 +68,6 @@ func geminiHears(ev *Event) bool {
 type decision struct {
 	Decision string `json:"decision,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	Context  string `json:"context,omitempty"` // of OpenCode's plugin only
+	Context  string `json:"context,omitempty"` // of OpenCode's plugin only, as is the next one
+	Command  string `json:"command,omitempty"`
 }

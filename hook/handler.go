@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,11 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/place"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
+	"github.com/interlockdev/interlock/internal/hookclient"
 	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/internal/problem"
 )
@@ -30,10 +34,14 @@ const (
 	// maxWait is how long a call may wait in line. A harness waits a little longer.
 	maxWait     = 50 * time.Second
 	defaultWait = 30 * time.Second
+	// answerEarly is how long before the limit of interlock-hook the door ends a decision.
+	answerEarly = 500 * time.Millisecond
 	// answerTime is how long an answer may take to be sent after the wait.
 	answerTime = 20 * time.Second
 	// sessionTTL is how long an agent lives after its last event.
 	sessionTTL = 5 * time.Minute
+	// maxFiles is how many files an event leases: more count as a change at large. One request takes them all.
+	maxFiles = hookclient.MaxFiles
 	// reserve is how long a lease is kept for an agent that was not there when its turn came.
 	reserve = time.Minute
 )
@@ -42,6 +50,10 @@ const (
 type Config struct {
 	// API is the HTTP API. Each call of it has the host, the credential and the namespace of the hook's own request.
 	API http.Handler
+	// Disk lets the door look at the disk of this machine for a caller at its loopback address: where links lead, and
+	// which checkout a file is in. The keys of leases tell what it finds, so it is for callers that may read that disk
+	// themselves. A request that a proxy has passed on is never looked up.
+	Disk bool
 	// Log receives what goes wrong without a caller; nil discards it.
 	Log *slog.Logger
 }
@@ -50,6 +62,8 @@ type Config struct {
 type Handler struct {
 	hub    *agent.Hub
 	memory *memory
+	index  *index
+	disk   bool
 	host   string // of this machine
 	log    *slog.Logger
 }
@@ -68,7 +82,7 @@ func NewHandler(cfg Config) *Handler {
 	})
 	return &Handler{
 		hub:    agent.NewHub(agent.Config{API: client, Door: "hook", TTL: sessionTTL, Reserve: reserve, Log: cfg.Log}),
-		memory: newMemory(), host: host, log: cfg.Log,
+		memory: newMemory(), index: newIndex(), disk: cfg.Disk, host: host, log: cfg.Log,
 	}
 }
 
@@ -81,11 +95,15 @@ type settings struct {
 	wait      time.Duration
 	perEdit   bool // hold=edit
 	noPrompts bool
+	unknown   string // allow, ask or deny
+	ownOnly   bool   // commits=own
+	regions   bool
+	files     int // that one event leases at most
 	also      map[string]string
 }
 
 func settingsOf(query url.Values) (o settings, err error) {
-	o = settings{mode: "guard", wait: defaultWait, also: map[string]string{}}
+	o = settings{mode: "guard", wait: defaultWait, unknown: "allow", files: maxFiles, also: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		value := query.Get(name)
 		oneOf := func(list ...string) {
@@ -103,6 +121,21 @@ func settingsOf(query url.Values) (o settings, err error) {
 		case "prompts":
 			oneOf("on", "off")
 			o.noPrompts = value == "off"
+		case "unknown":
+			oneOf("allow", "ask", "deny")
+			o.unknown = value
+		case "commits":
+			oneOf("refuse", "own")
+			o.ownOnly = value == "own"
+		case "regions":
+			oneOf("off", "on")
+			o.regions = value == "on"
+		case "files":
+			n, bad := strconv.ParseUint(value, 10, 16)
+			if bad != nil || n == 0 || n > maxFiles {
+				err = fmt.Errorf("parameter files is %q: want 1 to %d", invisible.Clip(value, 64), maxFiles)
+			}
+			o.files = int(n)
 		case "wait_s":
 			seconds, bad := strconv.ParseUint(value, 10, 16)
 			if bad != nil || time.Duration(seconds)*time.Second > maxWait {
@@ -118,13 +151,24 @@ func settingsOf(query url.Values) (o settings, err error) {
 				o.also[tool] = field
 			}
 		default:
-			err = fmt.Errorf("parameter %q is unknown: want mode, wait_s, hold, prompts or also", invisible.Clip(name, 64))
+			err = fmt.Errorf(
+				"parameter %q is unknown: want mode, wait_s, hold, prompts, unknown, commits, regions, files or also",
+				invisible.Clip(name, 64),
+			)
 		}
 		if err != nil {
 			return o, err
 		}
 	}
 	return o, nil
+}
+
+// limit is how long an event may take: an answer after the harness gave up would be of no use.
+func (o *settings) limit(ev *Event) time.Duration {
+	if ev.Kind == BeforeTool {
+		return o.wait + hookclient.Margin - answerEarly
+	}
+	return hookclient.Short - answerEarly
 }
 
 // ServeHTTP answers a hook. A request with a mistake gets a problem document, which no harness takes for a denial.
@@ -172,9 +216,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ev.foreign != nil {
 		harness, kind = ev.foreign, "cursor"
 	}
-	verdict, err := h.act(r, kind, harness, ev, o)
-	if r.Context().Err() != nil {
+	at := newLocator(r, h.sees(r), ev.Dir)
+	changes := at.resolve(shell.Reading{Writes: ev.Writes, Trees: ev.Trees, Unknown: ev.Unknown})
+	ev.Writes, ev.Trees, ev.Unknown = changes.Writes, changes.Trees, changes.Unknown
+	ev.bound(o.files)
+	if o.regions && ev.Kind == BeforeTool {
+		at.edit = ev.Edit
+	}
+	if paths := at.missing(ev); len(paths) > 0 {
+		send(w, http.StatusOK, "application/json", place.Asked{Places: paths, Edit: at.edit})
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), o.limit(ev))
+	defer cancel()
+	verdict, err := h.act(r.WithContext(ctx), kind, harness, ev, o, at)
+	switch {
+	case r.Context().Err() != nil:
 		return // the harness went away
+	case err != nil && ctx.Err() != nil:
+		fail(w, interlock.CodeOverloaded, "the server did not decide in the time of the harness: nothing is reserved")
+		return
 	}
 	if err != nil {
 		h.failWith(w, err)

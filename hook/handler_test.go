@@ -60,6 +60,14 @@ func TestBadRequests(t *testing.T) {
 			{"POST", "/v1/hooks/codex", "", 400, interlock.CodeInvalidRequest, "not JSON"},
 			{"POST", "/v1/hooks/codex", "<xml>", 400, interlock.CodeInvalidRequest, "not JSON"},
 			{"POST", "/v1/hooks/codex", "[]", 400, interlock.CodeInvalidRequest, "want an object"},
+			{
+				"POST", "/v1/hooks/codex", `{"tool_input": {"command": "ls", "command": "rm"}}`, 400, interlock.CodeInvalidRequest,
+				"field tool_input.command occurs twice",
+			},
+			{
+				"POST", "/v1/hooks/codex", `{"hook_event_name": 7, "x": 1, "x": 2}`, 400, interlock.CodeInvalidRequest,
+				"field x occurs twice",
+			},
 			{"POST", "/v1/hooks/codex", "{}", 400, interlock.CodeInvalidRequest, "hook_event_name"},
 			{
 				"POST", "/v1/hooks/codex", `{"hook_event_name":"Stop","session_id":7}`, 400, interlock.CodeInvalidRequest,

@@ -57,6 +57,20 @@ var kindNames = map[Kind]string{
 	WorktreeRemoved: "worktree-removed",
 }
 
+func treesOf(ev *Event) string {
+	var all []string
+	for _, tree := range ev.Trees {
+		text := []string{
+			"", "stages ", "commits ", "records ", "amends ", "moves ", "switches ", "stashes ", "resets ",
+		}[tree.Effect]
+		if tree.Whole {
+			text += "the checkout of "
+		}
+		all = append(all, text+tree.Path)
+	}
+	return strings.Join(all, " ")
+}
+
 // describe returns an event and what the harness would hear.
 func describe(t *testing.T, h *harness, ev *Event) []byte {
 	t.Helper()
@@ -68,11 +82,11 @@ func describe(t *testing.T, h *harness, ev *Event) []byte {
 	for _, field := range []struct{ name, text string }{
 		{"type", ev.Type},
 		{"call", ev.Call},
-		{"print", ev.Print},
 		{"tool", ev.Tool},
 		{"dir", ev.Dir},
 		{"reads", strings.Join(ev.Reads, " ")},
-		{"trees", strings.Join(ev.Trees, " ")},
+		{"trees", treesOf(ev)},
+		{"unknown", ev.Unknown},
 		{"prompt", ev.Prompt},
 		{"message", ev.Message},
 		{"worktree", ev.Worktree},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/hook/place"
+	"github.com/interlockdev/interlock/hook/shell"
 )
 
 // from returns the locator of a request with headers in pairs.
@@ -27,7 +28,7 @@ func from(t *testing.T, remote, dir string, header ...string) *locator {
 
 func (l *locator) one(t *testing.T, path string) File {
 	t.Helper()
-	files := l.files([]Target{{Path: path}})
+	files := l.files([]shell.Target{{Path: path}})
 	if len(files) != 1 {
 		t.Fatalf("%s is %+v", path, files)
 	}
@@ -67,13 +68,13 @@ func TestKeyFromHeaders(t *testing.T) {
 
 func TestKeyWithoutHeaders(t *testing.T) {
 	l := from(t, "10.0.0.7", "/home/ann/web")
-	if got := l.one(t, "src/a").Key; got != "repo:web/src/a" {
+	if got := l.one(t, "src/a").Key; got != "file:10.0.0.7/home/ann/web/src/a" {
 		t.Errorf("a path of another machine is %s", got)
 	}
 	if got := l.one(t, "/etc/hosts").Key; got != "file:10.0.0.7/etc/hosts" {
 		t.Errorf("a path outside is %s", got)
 	}
-	if files := from(t, "10.0.0.7", "").files([]Target{{Path: "a"}}); len(files) != 0 {
+	if files := from(t, "10.0.0.7", "").files([]shell.Target{{Path: "a"}}); len(files) != 0 {
 		t.Errorf("a path below no folder is %+v", files)
 	}
 }
@@ -84,11 +85,12 @@ func TestFoldersAroundTheAgent(t *testing.T) {
 		t, "10.0.0.7", "/tmp/web/src", place.HeaderRoot, "/private/tmp/web", place.HeaderRepo, "web", place.HeaderHost, "ann",
 	)
 	for _, path := range []string{".", "..", "../..", "/", "../src", "/tmp/web", "/private/tmp/web", "/private/tmp"} {
-		if files := l.files([]Target{{Path: path}}); len(files) != 0 {
+		if files := l.files([]shell.Target{{Path: path}}); len(files) != 0 {
 			t.Errorf("%s is %+v", path, files)
 		}
 	}
-	if files := l.files([]Target{{Path: "/private/tmp/web", Into: "a"}}); len(files) != 1 || files[0].Key != "repo:web/a" {
+	files := l.files([]shell.Target{{Path: "/private/tmp/web", Into: "a"}})
+	if len(files) != 1 || files[0].Key != "repo:web/a" {
 		t.Errorf("a file that is moved there is %+v", files)
 	}
 }
@@ -112,21 +114,32 @@ func TestKeyOfOwnFiles(t *testing.T) {
 	if err := os.Symlink("web", filepath.Join(top, "short")); err != nil {
 		t.Fatal(err)
 	}
-	for _, header := range [][]string{nil, {place.HeaderHost, "own", place.HeaderRepo, "web", place.HeaderRoot, filepath.Join(top, "web")}} {
+	copies := map[string]string{}
+	for _, repo := range []string{"web", "lib"} {
+		c, ok := place.Find(filepath.Join(top, repo))
+		if !ok {
+			t.Fatalf("%s is no repository", repo)
+		}
+		copies[repo] = c.Repo
+	}
+	web := "repo:" + copies["web"]
+	for _, header := range [][]string{
+		nil, {place.HeaderHost, "own", place.HeaderRepo, copies["web"], place.HeaderRoot, filepath.Join(top, "web")},
+	} {
 		l := from(t, "127.0.0.1", filepath.Join(top, "short"), header...)
 		for path, want := range map[string]string{
-			"src/a": "repo:web/src/a", "../lib/a": "repo:lib/a", top + "/web/a": "repo:web/a",
+			"src/a": web + "/src/a", "../lib/a": "repo:" + copies["lib"] + "/a", top + "/web/a": web + "/a",
 			"../plain/x": "file:own" + top + "/plain/x",
 		} {
 			if got := string(l.one(t, path).Key); got != want {
 				t.Errorf("%s is %s, want %s", path, got, want)
 			}
 		}
-		if got := l.file(top + "/short").Key; got != "repo:web" {
+		if got := l.file(top + "/short").Key; string(got) != web {
 			t.Errorf("the checkout is %s", got)
 		}
-		files := l.files([]Target{{Path: "src", Into: "a"}, {Path: "src/a"}, {Path: "new", Into: "a"}})
-		if len(files) != 2 || files[0].Key != "repo:web/new" || files[1].Key != "repo:web/src/a" {
+		files := l.files([]shell.Target{{Path: "src", Into: "a"}, {Path: "src/a"}, {Path: "new", Into: "a"}})
+		if len(files) != 2 || string(files[0].Key) != web+"/new" || string(files[1].Key) != web+"/src/a" {
 			t.Errorf("a target in a folder is %+v", files)
 		}
 	}

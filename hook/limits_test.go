@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/hookclient"
 )
 
@@ -22,8 +21,8 @@ func TestLimitsPage(t *testing.T) {
 		fmt.Sprintf("kept for %.0f s then released", reserve.Seconds()),
 		fmt.Sprintf("up to %.0f s %.0f s by default; a body of %d MiB; ids of %d bytes; a purpose of %d bytes",
 			maxWait.Seconds(), defaultWait.Seconds(), MaxBody>>20, maxSession, maxLine),
-		fmt.Sprintf("for %.0f s; without ids of calls for %.0f s", sameCall.Seconds(), samePrint.Seconds()),
-		fmt.Sprintf("in parts of %d ", interlock.MaxClaims),
+		fmt.Sprintf("has the same answer for %.0f s", sameCall.Seconds()),
+		fmt.Sprintf("| files of one event | %d (`files`)", maxFiles),
 		fmt.Sprintf("%d sessions each with %d agents and %d calls; %d files that an agent knows; the last writers of %d files",
 			maxConversations, maxFlows, maxCalls, maxKnown, maxWritten),
 		fmt.Sprintf("within %.0f min; %d at a time", skipLife.Minutes(), maxSkips),

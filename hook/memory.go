@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	maxWritten       = 50_000 // files in all; half of them are forgotten at once
 	maxEdited        = 5      // names in a note
 	maxSkips         = 1_000
+	maxCopies        = 10_000 // then all of them are forgotten
 )
 
 // memory is what the door remembers. A restart may lose it: leases, places in line and notes are the server's.
@@ -29,13 +31,19 @@ type memory struct {
 	conversations map[[sha256.Size]byte]*conversation
 	written       [2]map[string]write // by namespace and key: the present half, and the one before
 	skips         map[string]skip     // by namespace and key
+	names         map[string]string   // of copies, by namespace and id: the first ones
+	phases        map[string]*phase   // by namespace and key of a file
 }
 
 // write is the last time that an agent wrote a file.
 type write struct {
 	by                   *conversation
 	agent, flow, purpose string
+	name                 string // of the file
 	at                   time.Time
+	// before is the last write of the whole file, of an entry for one of a region; nil if none is known.
+	before *write
+	region bool
 }
 
 // conversation is a session of a harness.
@@ -53,6 +61,9 @@ type conversation struct {
 	reads   bool   // the harness reports when a file is read
 	flows   map[string]*flow
 	calls   map[string]*once
+	// prepared are the files of calls that were let through to write regions, by their questions.
+	prepared map[string][]File
+	copies   map[string]string // the names of copies that its agents worked in, by their top folders
 }
 
 // flow is an agent of a conversation: the main one, or a sub-agent.
@@ -70,8 +81,8 @@ type flow struct {
 	message string
 	// purpose is the first line of the prompt of a sub-agent that has a conversation of its own.
 	purpose string
-	// steps counts its events that are no questions for a tool, and questions at its turn.
-	steps int
+	// running counts the edits of a file that were let through, and have not ended.
+	running map[interlock.Key]int
 	// waits are the files of its tickets, told the tickets with a turn that it knows of.
 	waits map[api.TicketID][]File
 	told  map[api.TicketID]bool
@@ -83,6 +94,8 @@ type flow struct {
 
 // once is a call of a tool that is being decided, or was decided lately.
 type once struct {
+	call    string // the harness's id
+	flow    string
 	done    chan struct{}
 	at      time.Time // of the end
 	verdict Verdict
@@ -92,6 +105,7 @@ type once struct {
 func newMemory() *memory {
 	return &memory{
 		conversations: map[[sha256.Size]byte]*conversation{}, written: [2]map[string]write{{}, {}}, skips: map[string]skip{},
+		names: map[string]string{}, phases: map[string]*phase{},
 	}
 }
 
@@ -104,13 +118,36 @@ func (m *memory) conversation(credential, namespace, id string) *conversation {
 	c := m.conversations[key]
 	if c == nil {
 		forgetOldest(m.conversations, maxConversations, func(c *conversation) time.Time { return c.lastUse() })
-		c = &conversation{space: fmt.Sprintf("%x", key), flows: map[string]*flow{}, calls: map[string]*once{}}
+		c = &conversation{
+			space: fmt.Sprintf("%x", key), flows: map[string]*flow{}, calls: map[string]*once{}, copies: map[string]string{},
+			prepared: map[string][]File{},
+		}
 		m.conversations[key] = c
 	}
 	c.mu.Lock()
 	c.used = now
 	c.mu.Unlock()
 	return c
+}
+
+// named returns the name that a copy was first known by in a namespace. Its own one changes with the folder of a
+// repository without a remote, or with the address of that.
+func (m *memory) named(space, repo string) string {
+	i := strings.LastIndexByte(repo, '@')
+	if i < 0 {
+		return repo
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := space + "\x00" + repo[i:]
+	if first := m.names[id]; first != "" {
+		return first
+	}
+	if len(m.names) == maxCopies {
+		clear(m.names)
+	}
+	m.names[id] = repo
+	return repo
 }
 
 // forget forgets a conversation.
@@ -149,7 +186,7 @@ func (c *conversation) flow(name string) *flow {
 		f = &flow{
 			knows: map[interlock.Key]time.Time{}, refused: map[interlock.Key]time.Time{},
 			waits: map[api.TicketID][]File{}, told: map[api.TicketID]bool{},
-			seen: map[api.LeaseID]bool{},
+			seen: map[api.LeaseID]bool{}, running: map[interlock.Key]int{},
 		}
 		c.flows[name] = f
 	}
@@ -182,11 +219,20 @@ func (f *flow) know(files []File) {
 	}
 }
 
+// lastSaw returns when the agent last saw the contents of a file, or of the region.
+func (f *flow) lastSaw(file File) (at time.Time, known bool) {
+	at, known = f.knows[file.self()]
+	if whole, also := f.knows[file.In]; also && whole.After(at) {
+		return whole, true
+	}
+	return at, known
+}
+
 // refuse notes that others hold files which the agent wanted to edit.
 func (f *flow) refuse(files []File, holders []api.Holder, at time.Time) {
 	for _, h := range holders {
 		for _, file := range files {
-			if _, known := f.knows[file.self()]; !known && overlaps(string(h.Key), []File{file}) {
+			if _, known := f.lastSaw(file); !known && file.meets(string(h.Key)) {
 				forgetOldest(f.refused, maxKnown, func(t time.Time) time.Time { return t })
 				f.refused[file.self()] = at.Add(-milliseconds(h.Held) - time.Millisecond) // it is cut to milliseconds
 			}
@@ -203,6 +249,27 @@ func (f *flow) edit(files []File) {
 	f.edited = f.edited[max(0, len(f.edited)-maxKnown):]
 }
 
+// run counts edits that are let through.
+func (f *flow) run(files []File) {
+	if len(f.running) > maxKnown { // their ends were not reported
+		clear(f.running)
+	}
+	for _, file := range files {
+		f.running[file.self()]++
+	}
+}
+
+// ran counts edits that have ended, and returns the files that no other edit of the agent is writing.
+func (f *flow) ran(files []File) (idle []File) {
+	for _, file := range files {
+		if f.running[file.self()]--; f.running[file.self()] <= 0 {
+			delete(f.running, file.self())
+			idle = append(idle, file)
+		}
+	}
+	return idle
+}
+
 // unedit takes back that files were about to be written.
 func (f *flow) unedit(files []File) {
 	f.edited = slices.DeleteFunc(f.edited, func(one File) bool {
@@ -215,13 +282,27 @@ func (m *memory) unwrote(c *conversation, flow string, files []File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range files {
-		key := c.space + "\x00" + string(file.self())
-		for _, half := range m.written {
-			if w := half[key]; w.by == c && w.flow == flow {
-				delete(half, key)
+		for _, key := range file.keys() {
+			key := c.space + "\x00" + string(key)
+			for _, half := range m.written {
+				switch w := half[key]; {
+				case w.by != c || w.flow != flow:
+				case w.before != nil:
+					half[key] = *w.before
+				default:
+					delete(half, key)
+				}
 			}
 		}
 	}
+}
+
+// keys are that of the file itself, and of a region also that of its file.
+func (f File) keys() []interlock.Key {
+	if f.In == "" {
+		return []interlock.Key{f.self()}
+	}
+	return []interlock.Key{f.self(), f.In}
 }
 
 // wrote notes that an agent has written files.
@@ -233,60 +314,109 @@ func (m *memory) wrote(c *conversation, agent, flow string, files []File) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, file := range files {
-		if len(m.written[0]) == maxWritten/2 {
-			m.written[0], m.written[1] = map[string]write{}, m.written[0]
+		for _, key := range file.keys() {
+			if len(m.written[0]) >= maxWritten/2 {
+				m.written[0], m.written[1] = map[string]write{}, m.written[0]
+			}
+			w := w
+			w.name = file.Name
+			if key == file.In {
+				last, ok := m.writeOf(c, key)
+				w.name = file.InName
+				if w.region, w.before = true, last.before; ok && !last.region {
+					w.before = &last
+				}
+			}
+			m.written[0][c.space+"\x00"+string(key)] = w
 		}
-		m.written[0][c.space+"\x00"+string(file.self())] = w
 	}
 }
 
-// lastWrite returns the last time that another agent wrote a file, if it is known.
-func (m *memory) lastWrite(c *conversation, flow string, key interlock.Key) (write, bool) {
+// lastWrite returns the last time that another agent wrote a file, or the region, if it is known.
+func (m *memory) lastWrite(c *conversation, flow string, file File) (write, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w, ok := m.written[0][c.space+"\x00"+string(key)]
-	if !ok {
-		w, ok = m.written[1][c.space+"\x00"+string(key)]
+	w, ok := m.writeOf(c, file.self())
+	if whole, also := m.writeOf(c, file.In); also && file.In != "" {
+		if whole.region && whole.before != nil {
+			whole = *whole.before
+		}
+		if !whole.region && whole.at.After(w.at) {
+			w, ok = whole, true
+		}
 	}
 	return w, ok && (w.by != c || w.flow != flow)
 }
 
-const (
-	// sameCall is how long the answer to a call of a tool is that of a second hook for the same call.
-	sameCall = time.Minute
-	// samePrint is that where the harness has no ids of calls. Then a repetition may be a new call, and is one if the
-	// agent had another event in between, or its turn has come.
-	samePrint = time.Second
-)
+// writeOf returns the last write of a key. m.mu is held.
+func (m *memory) writeOf(c *conversation, key interlock.Key) (w write, ok bool) {
+	for _, half := range m.written {
+		if w, ok = half[c.space+"\x00"+string(key)]; ok {
+			break
+		}
+	}
+	return w, ok
+}
 
-// decide calls do, or returns what it returned for the same call before.
+// sameCall is how long the answer to a call of a tool is that of a second hook for the same call: harnesses that share
+// their settings call both hooks at once, or one right after the other.
+const sameCall = time.Second
+
+// decide calls do, or returns what it returned for the same call before. Calls are the same that one agent makes with
+// one tool and one input, until the tool has run. An id of the harness tells two calls apart, and never that they are
+// the same: providers number calls anew in each answer.
+//
+//	before ─► deciding ─► decided ─► forgotten: after the tool, at the end of a turn, as one comes, or in a second;
+//	             ▲____________│      a refusal also after any other tool, with which the agent may have read again
+//	a second hook waits, and has the same answer
 func (c *conversation) decide(ev *Event, do func() (Verdict, error)) (Verdict, error) {
-	if ev.Call == "" && ev.Print == "" {
-		return do()
-	}
-	c.mu.Lock()
-	id, window := ev.Flow+"\x00"+ev.Call, sameCall
-	if ev.Call == "" {
-		id, window = fmt.Sprintf("%s\x00%s\x00%d", ev.Flow, ev.Print, c.flow(agentFlow(ev.Flow)).steps), samePrint
-	}
-	if o := c.calls[id]; o != nil && (o.at.IsZero() || time.Since(o.at) < window) {
+	for {
+		c.mu.Lock()
+		o := c.calls[ev.asked()]
+		another := o != nil && o.call != ev.Call && o.call != "" && ev.Call != ""
+		if o == nil || another || !o.at.IsZero() && time.Since(o.at) >= sameCall {
+			break
+		}
 		c.mu.Unlock()
 		<-o.done
-		return o.verdict, o.err
+		if o.err == nil {
+			return o.verdict, nil
+		} // else the first hook went away, or failed: this one is decided by itself
 	}
 	forgetOldest(c.calls, maxCalls, func(o *once) time.Time { return o.at })
-	o := &once{done: make(chan struct{})}
-	c.calls[id] = o
+	o := &once{call: ev.Call, flow: ev.Flow, done: make(chan struct{})}
+	c.calls[ev.asked()] = o
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		o.at = time.Now()
-		if o.err != nil {
-			delete(c.calls, id)
+		if o.err != nil && c.calls[ev.asked()] == o {
+			delete(c.calls, ev.asked())
 		}
 		c.mu.Unlock()
 		close(o.done)
 	}()
 	o.verdict, o.err = do()
 	return o.verdict, o.err
+}
+
+// asked identifies what an event asks for, or has asked for.
+func (ev *Event) asked() string { return ev.Flow + "\x00" + ev.Print }
+
+// forgetCalls forgets answers after an event: to the tool that has run, and refusals of others, or all of the agent if
+// its turn ends, or one has come.
+func (c *conversation) forgetCalls(ev *Event, came bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case ev.Kind == AfterTool || ev.Kind == FailedTool:
+		delete(c.calls, ev.asked())
+		maps.DeleteFunc(c.calls, func(_ string, o *once) bool {
+			return o.flow == ev.Flow && (ev.Call != "" && o.call == ev.Call || !o.at.IsZero() && o.verdict.Deny != "")
+		})
+	case ev.Kind != BeforeTool || came:
+		maps.DeleteFunc(c.calls, func(_ string, o *once) bool {
+			return !o.at.IsZero() && (o.flow == ev.Flow || ev.Flow == mainFlow && ev.Kind != BeforeTool)
+		})
+	}
 }

@@ -72,7 +72,7 @@ var openCode = harness{
 		if ev.Flow != "" && (ev.Kind == TurnEnd || ev.Kind == SessionEnd) && name != "dispose" {
 			ev.Kind = SubagentEnd
 		}
-		ev.tool(in.Tool, in.Args, also)
+		ev.tool("opencode", in.Tool, in.Args, also)
 		ev.mcp(in.Tool, in.Args, in.Output)
 		return ev.check("event", "sessionID")
 	},
@@ -80,12 +80,14 @@ var openCode = harness{
 		switch {
 		case v.Deny != "" && ev.Kind == BeforeTool:
 			return decision{Decision: "deny", Reason: v.Deny}
+		case v.Command != "":
+			return decision{Command: v.Command}
 		case v.Tell != "" && openCodeHears(ev):
 			return decision{Context: v.Tell}
 		}
 		return nil
 	},
-	hears: openCodeHears,
+	hears: openCodeHears, rewrites: true,
 }
 
 // openCodeHears: the plugin appends a text to the output of the tool.

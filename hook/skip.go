@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/hookclient"
@@ -35,8 +36,8 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, body []byte) {
 		fail(w, interlock.CodeInvalidRequest, err.Error())
 		return
 	}
-	l := newLocator(r, h.host, in.Dir)
-	full := join(in.Dir, in.Path)
+	l := newLocator(r, h.sees(r), in.Dir)
+	full := shell.Join(in.Dir, in.Path)
 	if in.Path == "" || full == "" {
 		fail(w, interlock.CodeInvalidRequest, "field path is missing, or relative without a folder in cwd: want a file")
 		return
@@ -57,8 +58,10 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, body []byte) {
 		h.failWith(w, err)
 		return
 	}
+	space := spaceOf(&status)
+	l.named = func(repo string) string { return h.memory.named(space, repo) }
 	file, reason := l.file(full), invisible.Clip(invisible.Line(in.Reason), maxLine)
-	h.memory.allow(spaceOf(&status), file.Key, skip{reason: reason, until: time.Now().Add(skipLife)})
+	h.memory.allow(space, file.Key, skip{reason: reason, until: time.Now().Add(skipLife)})
 	h.log.Info("one edit may pass another agent's lease", "key", string(file.Key), "reason", reason)
 	send(w, http.StatusOK, "application/json", hookclient.Skipped{
 		Key: string(file.Key), File: file.Name, ExpiresIn: skipLife.Milliseconds(),
@@ -87,7 +90,7 @@ func (v *visit) pass(ctx context.Context, reply *agent.Reply, files []File) (den
 	}
 	var passed, rest []File
 	for _, file := range files {
-		if _, ok := skips[file.self()]; ok {
+		if _, ok := skips[file.whole()]; ok {
 			passed = append(passed, file)
 		} else {
 			rest = append(rest, file)
@@ -101,9 +104,9 @@ func (v *visit) pass(ctx context.Context, reply *agent.Reply, files []File) (den
 	// The holder hears of it at its next edit.
 	v.memory.wrote(v.conversation, v.caller.Agent(), v.flowName(), passed)
 	for _, file := range passed {
-		tell = lines(tell, passedText(file.Name, skips[file.self()].reason))
-		v.log.Info("an edit passes another agent's lease", "key", string(file.self()), "agent", v.caller.Agent(),
-			"reason", skips[file.self()].reason)
+		tell = lines(tell, passedText(file.Name, skips[file.whole()].reason))
+		v.log.Info("an edit passes another agent's lease", "key", string(file.whole()), "agent", v.caller.Agent(),
+			"reason", skips[file.whole()].reason)
 	}
 	return "", tell, true, nil
 }
@@ -124,7 +127,7 @@ func (m *memory) allowed(space string, files []File) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(files, func(file File) bool {
-		s, ok := m.skips[space+"\x00"+string(file.self())]
+		s, ok := m.skips[space+"\x00"+string(file.whole())]
 		return ok && time.Now().Before(s.until)
 	})
 }
@@ -135,11 +138,11 @@ func (m *memory) takeSkips(space string, files []File) map[interlock.Key]skip {
 	defer m.mu.Unlock()
 	taken := map[interlock.Key]skip{}
 	for _, file := range files {
-		at := space + "\x00" + string(file.self())
+		at := space + "\x00" + string(file.whole())
 		if s, ok := m.skips[at]; ok {
 			delete(m.skips, at)
 			if time.Now().Before(s.until) {
-				taken[file.self()] = s
+				taken[file.whole()] = s
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/hook/shell"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
 	"github.com/interlockdev/interlock/internal/prose"
@@ -68,7 +69,7 @@ func holder(h *api.Holder, own string) string {
 // label is how the agent knows a key: by the name of the file.
 func label(key interlock.Key, files []File) string {
 	for _, file := range files {
-		if file.Key == key {
+		if file.Key == key || file.Shared == key {
 			return file.Name
 		}
 	}
@@ -127,11 +128,47 @@ func warning(s *api.Skipped, files []File, own string) string {
 	return marked(text, s.Holders)
 }
 
-// treeText denies a command that changes files at large.
-func treeText(tool string, tree File, h *api.Holder, files []File, own string) string {
+// treeText denies a command that changes the files of a tree, the first of files, at large, brings them into a commit,
+// or moves HEAD. remedy is a command that does what the agent may do instead, on a line of its own.
+func treeText(tool string, effect shell.Effect, files []File, h *api.Holder, own, remedy string, most int) string {
+	does, instead := "changes files of %s at large", "Work on something else until then, or change single files; do not "+
+		"do it by another way."
+	switch effect {
+	case shell.Stages, shell.Commits:
+		does, instead = "takes all changes of %s for a commit", "Commit your own files alone:"
+	case shell.Records:
+		does, instead = "commits all that is staged in %s", "Commit your own files alone:"
+	case shell.Amends:
+		does, instead = "replaces the last commit of %s, which may be another agent's", "Make a commit of your own files:"
+	case shell.Moves:
+		does = "moves HEAD of %s, so that commits of others go elsewhere"
+		instead = "Work in a checkout of your own, or wait until then:"
+	case shell.Switches:
+		instead = "Work in a checkout of your own, or wait until then:"
+	case shell.Stashes, shell.Resets:
+		instead = fmt.Sprintf("Put the changes of your own files away alone, at most %d at a time:", most)
+	case shell.Changes:
+	}
 	text := fmt.Sprintf(
-		"this %s command changes files of %s at large, and %s is held by %s. Work on something else until then, or change "+
-			"single files; do not do it by another way.", tool, tree.Name, label(h.Key, files), holder(h, own),
+		"this %s command "+does+", and %s is held by %s. %s",
+		tool, files[0].Name, label(h.Key, files), holder(h, own), instead,
+	)
+	if remedy != "" {
+		text += "\n  " + remedy + "\n"
+	}
+	return strings.TrimSpace(marked(text, []api.Holder{*h}))
+}
+
+// narrowedText tells of a command that runs in place of the one that was asked.
+func narrowedText(command string) string {
+	return "Another agent holds a file here, so this ran instead, with your own files alone: " + invisible.Line(command)
+}
+
+// unknownText tells of a command that could change what others hold.
+func unknownText(tool, part string, files []File, h *api.Holder, own string) string {
+	text := fmt.Sprintf(
+		"interlock cannot tell what this %s command changes (%s), and %s is held by %s. Use a command that names its files, "+
+			"or wait until then.", tool, quoted(part), label(h.Key, files), holder(h, own),
 	)
 	return marked(text, []api.Holder{*h})
 }
@@ -166,6 +203,12 @@ func staleText(file string, c *change, when string, denied bool) string {
 		text += dataMark
 	}
 	return text
+}
+
+// writtenNowText denies an edit of a file that another agent edits another part of, in this moment.
+func writtenNowText(file string) string {
+	return "Another agent is writing another part of this file just now. Nothing was written; you hold " + file +
+		": repeat the edit."
 }
 
 // turnText tells of a turn that has come.

@@ -71,9 +71,9 @@ func (v *visit) outer(ctx context.Context) (list []api.Lease) {
 func (v *visit) within(files []File, leases []api.Lease) []File {
 	for i, file := range files {
 		for k := range leases {
-			if covers(&leases[k], file.Key) {
+			if covers(&leases[k], file.Key) || covers(&leases[k], file.Shared) {
 				fence := strconv.FormatUint(uint64(leases[k].Fence), 10)
-				files[i].Key = keyOf(withinMark+fence, string(file.Key))
+				files[i].Key, files[i].Shared = keyOf(withinMark+fence, string(file.Key)), ""
 				break
 			}
 		}
@@ -98,7 +98,7 @@ func (v *visit) giveWay(ctx context.Context, keys []string) error {
 	var tickets []api.TicketID
 	v.with(v.flowName(), func(f *flow) {
 		for ticket, waits := range f.waits {
-			if slices.ContainsFunc(waits, func(file File) bool { return overlaps(string(file.Key), files) }) {
+			if slices.ContainsFunc(waits, func(file File) bool { return slices.ContainsFunc(keys, file.meets) }) {
 				tickets = append(tickets, ticket)
 				delete(f.waits, ticket)
 				delete(f.told, ticket)

@@ -41,9 +41,14 @@ func (c *coder) mcp(event, tool, call string, input map[string]any, answer strin
 // An edit goes on under the lease around the agent's process, on the file or above it. Another agent is refused, and
 // so are two sub-agents that want one file.
 func TestUnderALeaseOfItsOwn(t *testing.T) {
-	for _, key := range []api.Key{"repo:web", "repo:web/src", "repo:web/src/auth.ts"} {
+	for i, key := range []api.Key{
+		"repo:web", "repo:web/src", "repo:web/src/auth.ts", "repo:web", "repo:web/src/auth.ts", "repo:web@fix-1/src",
+	} {
 		inBubble(t, func(r *rig) {
 			r.query = "?wait_s=0&mode=strict"
+			if i >= 3 {
+				r.repo = "web@fix-1"
+			}
 			run, lease := r.hold("coder-1", key)
 			r.around = "l_00000000000000000000000000000001 " + lease // a run inside a run that is over
 			me := r.coder("session-1")
@@ -168,4 +173,56 @@ func (r *rig) setAround(h http.Header) {
 	if r.around != "" {
 		h.Set("X-Interlock-Lease", r.around)
 	}
+}
+
+// Agents in two copies do not wait for each other, and both wait for a lease by the name of the repository.
+func TestCopiesOfARepository(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		one, two := r.coder("session-1"), r.coder("session-2")
+		in := func(me *coder, copied string) *coder {
+			r.repo = copied
+			return me
+		}
+		in(one, "web@1").edit("a")
+		in(two, "web@2").edit("a")
+		if deny := two.bash("git checkout ."); deny != "" {
+			r.Errorf("a change at large waits for another copy: %s", deny)
+		}
+		if _, lease := r.hold("coder-1", "repo:web/a"); lease != "" {
+			r.Error("the file is leased by name while it is edited in its copies")
+		}
+		r.hold("coder-2", "repo:web/src")
+		for _, copied := range []string{"web@1", "web@2"} {
+			if deny, _ := in(two, copied).before("src/b"); !strings.Contains(deny, "held by coder-2") {
+				r.Errorf("%s: an edit below a lease by name: %q", copied, deny)
+			}
+		}
+		if deny := two.bash("git checkout ."); !strings.Contains(deny, "coder-2") {
+			r.Errorf("a change at large over a lease by name: %q", deny)
+		}
+		// The files of a worktree are free once it is removed, and the session's other ones are not.
+		in(one, "web@1").edit("b")
+		one.hook("WorktreeRemove", map[string]any{"worktree_path": "/w/web"})
+		three := r.coder("session-3")
+		three.edit("b")
+		if deny, _ := in(three, "web@2").before("a"); deny == "" {
+			r.Error("the end of a worktree frees files of another copy")
+		}
+	})
+}
+
+// A copy keeps the name that it was first known by, when its folder or the address of its remote changes.
+func TestNameOfACopy(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.query = "?wait_s=0"
+		r.repo = "web@1f"
+		r.coder("session-1").edit("a")
+		r.repo = "shop@1f"
+		if deny, _ := r.coder("session-2").before("a"); deny == "" {
+			r.Error("a copy with a new name is another one")
+		}
+		r.repo = "web@2f"
+		r.coder("session-3").edit("a")
+	})
 }

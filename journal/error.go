@@ -35,6 +35,9 @@ var (
 	// ErrTrimmed: the wanted entries were truncated.
 	ErrTrimmed = errors.New("journal: the entries are no longer kept")
 
+	// ErrFilling: a restore or a migration into the journal has not ended, so it is not whole.
+	ErrFilling = errors.New("journal: it is not filled to the end")
+
 	// ErrNewer: a newer version of Interlock wrote it.
 	ErrNewer = errors.New("journal: written by a newer version")
 

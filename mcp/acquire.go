@@ -66,19 +66,24 @@ func acquire(v *visit) (*answer, error) {
 		OnConflict: conflict, TTL: v.door.ttl.Milliseconds(),
 	}
 	reply, ticket, err := v.ask(request)
-	if err != nil {
-		return nil, err
-	}
-	if ticket == "" {
-		if v.ctx.Err() != nil {
-			v.undo(reply)
+	for err == nil && v.grants(reply, ticket, in.Keys) && v.ctx.Err() == nil {
+		if ticket != "" {
+			v.door.places.exit(ticket, false)
 		}
+		reply, ticket, err = v.ask(request)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case ticket == "" && v.ctx.Err() != nil:
+		return nil, v.ctx.Err()
+	case ticket == "":
 		return v.told(reply, in.Keys)
 	}
 	if reply.Queued != nil {
-		if own := v.door.join.blocks(reply.Queued); own != nil {
+		if own := v.door.join.blocks(reply.Queued, in.Any, in.Keys); own != nil {
+			v.door.deliveries.confirm(ticket)
 			v.door.places.exit(ticket, false)
-			v.door.places.over(ticket)
 			v.leave(ticket)
 			return &answer{Outcome: "held", Message: fmt.Sprintf(
 				"%s is held by your own lease, under which this process runs (fence %s): work under it, and acquire nothing.",
@@ -87,19 +92,51 @@ func acquire(v *visit) (*answer, error) {
 		}
 	}
 	reply, err = v.stand(ticket, reply, wait)
-	known := v.door.places.exit(ticket, v.ctx.Err() == nil)
-	if v.ctx.Err() != nil {
-		if known {
-			v.agent.Follow(agent.Place{Ticket: ticket, Flow: v.flow, Keys: in.Keys})
-		} else {
-			v.leave(ticket)
-		}
+	v.door.places.exit(ticket, v.ctx.Err() == nil)
+	switch {
+	case v.ctx.Err() != nil:
 		return nil, v.ctx.Err()
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return v.told(reply, in.Keys, ticket)
+}
+
+// grants notes the lease or the ticket of a reply, which is given back if the answer does not reach the agent. again
+// means that it is being given back already.
+func (v *visit) grants(reply *agent.Reply, ticket string, keys []string) (again bool) {
+	var undo func(context.Context)
+	switch {
+	case ticket != "" && v.door.places.isKnown(ticket):
+		undo = v.following(ticket, keys)
+	case ticket != "":
+		undo = func(ctx context.Context) {
+			v.door.places.over(ticket)
+			_ = v.agent.Leave(ctx, ticket)
+		}
+	case reply.Granted == nil:
+		return false
+	case reply.TakenUp:
+		ticket = api.TicketOf(reply.Granted.Lease.ID)
+		undo = v.following(ticket, keys)
+	case !reply.Granted.Reused:
+		ticket = reply.Granted.Lease.ID
+		undo = func(ctx context.Context) { _ = v.agent.Release(ctx, ticket, api.ReleaseRequest{Outcome: "cancelled"}) }
+	default:
+		ticket = reply.Granted.Lease.ID // the agent had it before
+	}
+	return v.door.deliveries.grant(v.ctx, v.delivery, ticket, undo, func() {
+		v.tell(v.flow, fmt.Sprintf(
+			"%s was given back, because the call that took it was cancelled: acquire it again before you change it.",
+			clip(several(keys), keyShare),
+		))
+	})
+}
+
+// following is what becomes of a ticket that the agent knows if an answer about it does not arrive: it stays, and a
+// lease that has come of it is kept for a while.
+func (v *visit) following(ticket string, keys []string) func(context.Context) {
+	return func(context.Context) { v.agent.Follow(agent.Place{Ticket: ticket, Flow: v.flow, Keys: keys}) }
 }
 
 // ask sends a request for a lease, unless the agent has a ticket for the same one. With a ticket, a
@@ -116,22 +153,11 @@ func (v *visit) ask(r api.AcquireRequest) (reply *agent.Reply, ticket string, er
 			return reply, open, err
 		}
 	}
-	reply, err = v.agent.Acquire(ctx, r, v.id)
+	reply, err = v.agent.Acquire(ctx, r, "")
 	if err == nil && reply.Queued != nil {
 		ticket = reply.Queued.Ticket.ID
 	}
 	return reply, ticket, err
-}
-
-// undo releases a lease that was granted to a client which has gone. One that the agent had before
-// stays.
-func (v *visit) undo(reply *agent.Reply) {
-	if reply.Granted == nil || reply.Granted.Reused {
-		return
-	}
-	ctx, cancel := v.lasting()
-	defer cancel()
-	_ = v.agent.Release(ctx, reply.Granted.Lease.ID, api.ReleaseRequest{Outcome: "cancelled"})
 }
 
 // leave leaves the queue, or releases the lease if its turn has come.
@@ -222,6 +248,7 @@ func (v *visit) keep(in *acquireArguments) (*answer, error) {
 	if in.Progress != "" {
 		request.Progress, _ = json.Marshal(in.Progress)
 	}
+	v.door.deliveries.confirm(in.Lease)
 	var g api.Granted
 	_, err := v.do(api.Request{
 		Method: http.MethodPost, Path: "/v1/leases/" + url.PathEscape(in.Lease) + "/renew", Body: request, Again: true,
@@ -260,6 +287,7 @@ func wait(v *visit) (*answer, error) {
 	case !isTicket(in.Ticket):
 		return nil, misusef("%q is no ticket: use the id exactly as acquire or send returned it.", clip(in.Ticket, 16))
 	case in.Leave:
+		v.door.deliveries.confirm(in.Ticket)
 		if err := v.agent.Leave(v.ctx, in.Ticket); err != nil {
 			return nil, err
 		}
@@ -272,13 +300,13 @@ func wait(v *visit) (*answer, error) {
 	}
 	v.door.places.wait(in.Ticket)
 	defer v.door.places.exit(in.Ticket, true)
+	v.door.deliveries.confirm(in.Ticket)
+	v.door.deliveries.grant(v.ctx, v.delivery, in.Ticket, v.following(in.Ticket, nil), nil)
 	reply, err := v.agent.Wait(v.ctx, v.flow, in.Ticket, 0)
 	if err == nil {
 		reply, err = v.stand(in.Ticket, reply, d)
 	}
 	if v.ctx.Err() != nil {
-		// The ticket stays, and what may have come in this moment is kept for the next call.
-		v.agent.Follow(agent.Place{Ticket: in.Ticket, Flow: v.flow})
 		return nil, v.ctx.Err()
 	}
 	if err != nil {
@@ -310,6 +338,7 @@ func release(v *visit) (*answer, error) {
 	if in.Lease == "" {
 		return nil, v.required("lease", "the id that acquire returned")
 	}
+	v.door.deliveries.confirm(in.Lease)
 	if in.Outcome == "" {
 		in.Outcome = "done"
 	}

@@ -65,6 +65,23 @@ func TestOnePlace(t *testing.T) {
 	})
 }
 
+// A deadlock names the key that the other agent waits for, which the agent has to release.
+func TestDeadlock(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		ann, ben := r.overHTTP(newRevision, "ann"), r.overHTTP(newRevision, "ben")
+		ann.call("granted", "acquire", keys("account:a"))
+		ben.call("granted", "acquire", keys("account:b/x"))
+		ben.call("granted", "acquire", keys("account:c"))
+		ben.call("queued", "acquire", arguments{"keys": []string{"account:a"}, "wait_s": 0})
+		got := ann.call("deadlock", "acquire", arguments{"keys": []string{"account:b"}, "wait_s": 0})
+		for _, want := range []string{"Release your lease that blocks account:a, then", "ben waits for account:a"} {
+			if !strings.Contains(got.Message, want) {
+				t.Errorf("answer %s, want %q", got.text, want)
+			}
+		}
+	})
+}
+
 func TestProgress(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		ann, cat, ben := r.overHTTP(newRevision, "ann"), r.overHTTP(newRevision, "cat"), r.overHTTP(newRevision, "ben")

@@ -111,7 +111,18 @@ func (v *visit) result(a *answer, err error) (*sdk.CallToolResult, error) {
 		}
 		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: sentence(err)}}}, nil
 	}
-	a.News = newsOf(v.agent.News(v.flow), a.about)
+	if news := v.latest(v.flow); len(news) > 0 {
+		a.News = news
+		v.door.deliveries.carry(v.delivery, func() {
+			for _, sentence := range news {
+				v.tell(v.flow, sentence)
+			}
+		})
+	}
+	a.News = append(a.News, newsOf(v.agent.News(v.flow), a.about)...)
+	if v.several && a.Warning == "" {
+		a.Warning = "another conversation has your name and your leases: give each agent a name of its own"
+	}
 	text, err := a.write()
 	if err != nil {
 		return nil, err
@@ -138,10 +149,22 @@ func sentence(err error) string {
 	if m, ok := errors.AsType[misuse](err); ok {
 		return string(m)
 	}
-	if u, ok := errors.AsType[*api.Unanswered](err); ok {
+	u, ok := errors.AsType[*api.Unanswered](err)
+	switch {
+	case ok && u.Dial() != nil:
 		return fmt.Sprintf(
-			"The Interlock server at %s does not answer (%s): the outcome of this call is not known; try again in a moment, "+
-				"and change nothing that needs a lease meanwhile.", clip(u.Server, 24), clip(u.Error(), 40),
+			"There is no Interlock server at %s (%s), and nothing was done: ask your user to start one with `interlock serve "+
+				"--data-dir DIR`, or to set INTERLOCK_URL; change nothing that needs a lease meanwhile.",
+			clip(u.Server, 24), clip(u.Dial().Error(), 40),
+		)
+	case ok:
+		known := "the outcome of this call is not known"
+		if !u.Sent() {
+			known = "nothing was done"
+		}
+		return fmt.Sprintf(
+			"The Interlock server at %s does not answer (%s): %s; try again in a moment, and change nothing that needs a "+
+				"lease meanwhile.", clip(u.Server, 24), clip(u.Error(), 40), known,
 		)
 	}
 	return fmt.Sprintf("The call failed: %s; try again in a moment.", clip(err.Error(), 80))
@@ -182,9 +205,8 @@ func (v *visit) refused(p *api.Problem) (*answer, error) {
 		return nil, misuse("There is no such effect: use the id exactly as claim returned it.")
 	case interlock.CodeDeadlock:
 		return &answer{
-			Outcome: "deadlock", Message: "Waiting would never end: agents wait for each other in a circle. Release what " +
-				"you hold, " +
-				"then begin again.",
+			Outcome: "deadlock", quotes: true,
+			Message: first(p.Advice.Message) + ": " + clip(strings.TrimRight(p.Detail, ". "), detailShare) + ".",
 		}, nil
 	}
 	said := strings.TrimRight(p.Detail, ". ")
@@ -383,6 +405,9 @@ func (v *visit) granted(g *api.Granted) *answer {
 		a.quotes = true
 	}
 	switch {
+	case v.door.process != "" && v.door.idle > 0:
+		a.Message += " This process keeps it alive until you make no call for " + span(v.door.idle.Milliseconds()) +
+			". Release it when your change is written."
 	case v.door.process != "":
 		a.Message += " This process keeps it alive. Release it when your change is written."
 	case v.keyed:

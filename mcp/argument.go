@@ -27,6 +27,15 @@ func (v *visit) read(into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil {
+		known := fieldsOf(reflect.TypeOf(into).Elem())
+		for name := range members { // the decoder would also take names in other cases
+			if !slices.Contains(known, name) {
+				return misusef("%s has no argument %q: it takes %s.", v.tool, clip(name, 24), strings.Join(known, ", "))
+			}
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)

@@ -42,6 +42,9 @@ func commit(v *visit) (*answer, error) {
 		return nil, v.required("writes", `an array such as [{"key":"account:1","put":{"balance":96}}]`)
 	}
 	request := api.CommitRequest{Note: in.Note, Leases: in.Leases}
+	for _, lease := range in.Leases {
+		v.door.deliveries.confirm(lease)
+	}
 	for _, r := range in.Reads {
 		n, err := strconv.ParseUint(r.Version, 10, 64)
 		if err != nil {

@@ -5,6 +5,10 @@
 //	stdio.go      the door of one agent, which is a process
 //	server.go     what the protocol announces
 //	tool.go       the definitions of the tools, as a model reads them
+//	message.go    what a message is, and its bounds
+//	line.go       messages of a process, one a line; response.go those over HTTP
+//	talk.go       how the conversations of one agent follow each other; memory.go what is remembered of it
+//	delivery.go   answers on their way, and what is given back if they are lost
 //	visit.go      one call: its agent, its deadline, its progress
 //	argument.go   the arguments of a call
 //	answer.go     the answers, and how much of other agents' text is in them

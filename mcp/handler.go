@@ -11,13 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/invisible"
@@ -36,8 +34,6 @@ const (
 const (
 	// sessionTTL is how long a conversation lives after its last call, and a lease without one.
 	sessionTTL = 5 * time.Minute
-	// maxBody leaves room for a body of the API and what the protocol puts around it.
-	maxBody = interlock.MaxBodyBytes + 64<<10
 	// answerTime is how long an answer may take to be sent.
 	answerTime = 30 * time.Second
 	// lastRevision is the newest one with sessions.
@@ -51,6 +47,9 @@ type HandlerConfig struct {
 	API http.Handler
 	// Version is that of the program.
 	Version string
+	// Unread has lost called if the client of a request with this context resets its connection before another request
+	// comes over it: it has not read the answer. nil: that is not noticed.
+	Unread func(ctx context.Context, lost func())
 	// Log receives what goes wrong without a caller; nil discards it.
 	Log *slog.Logger
 }
@@ -61,11 +60,10 @@ type Handler struct {
 	protocol http.Handler
 	close    context.CancelFunc
 
-	large atomic.Int64 // bytes of large bodies under way
+	unread func(context.Context, func())
+	talks  *talks
 
-	mu     sync.Mutex
-	active map[string]context.CancelFunc // calls of a conversation, by its key and the request's id
-	ended  map[string]time.Time          // conversations that their clients have ended
+	large atomic.Int64 // bytes of large bodies under way
 }
 
 // NewHandler returns the door over HTTP: a streamable HTTP endpoint without sessions of its own, so
@@ -77,11 +75,12 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	open, cancel := context.WithCancel(context.Background())
 	h := &Handler{
 		door: newDoor(open, agent.Config{API: client, TTL: sessionTTL, Log: cfg.Log}, cfg.Version), close: cancel,
-		active: map[string]context.CancelFunc{}, ended: map[string]time.Time{},
+		unread: cfg.Unread, talks: newTalks(),
 	}
+	h.door.talks = h.talks
 	s := h.door.server()
 	h.protocol = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
-		Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+		Stateless: true, MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true,
 		// The API has checked the host, and knows names that the server has beside localhost.
 		DisableLocalhostProtection: true,
 	})
@@ -91,6 +90,7 @@ func NewHandler(cfg HandlerConfig) *Handler {
 // Close ends the calls that wait, and stops following tickets.
 func (h *Handler) Close() {
 	h.close()
+	h.door.deliveries.busy.Wait()
 	h.door.hub.Close()
 }
 
@@ -109,30 +109,59 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.end(w, r, from)
 		return
 	case http.MethodPost:
-		if h.isOver(from) {
-			refuse(w, http.StatusNotFound, "this conversation has ended: begin another one with initialize")
-			return
-		}
-		free, ok := h.reserve(w, r)
-		if !ok {
-			return
-		}
-		defer free()
-		body, ok := readBody(w, r)
-		if !ok {
-			return
-		}
-		if !json.Valid(body) {
-			refuseAs(w, http.StatusBadRequest, parseError, "the body is not JSON: send one message of JSON-RPC 2.0")
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		defer h.peek(w, from, body, cancel)()
+		h.post(w, r, from)
+		return
 	}
+	h.protocol.ServeHTTP(w, r)
+}
+
+// post answers a message.
+func (h *Handler) post(w http.ResponseWriter, r *http.Request, from *arrival) {
+	if h.talks.isOver(h.conversation(from)) {
+		refuse(w, http.StatusNotFound, "this conversation has ended: begin another one with initialize")
+		return
+	}
+	free, ok := h.reserve(w, r)
+	if !ok {
+		return
+	}
+	defer free()
+	body, ok := readBody(w, r)
+	if !ok {
+		return
+	}
+	list, many, err := readMessages(body)
+	if many && err == nil && r.Header.Get("Mcp-Protocol-Version") > lastBatches {
+		err = &wrong{code: invalidRequest, text: onlyOne + " a request"}
+	}
+	if bad, ok := errors.AsType[*wrong](err); ok {
+		refuseAs(w, http.StatusBadRequest, bad)
+		return
+	}
+	for range len(list) - 1 { // each message counts as a request
+		if !h.admit(w, r) {
+			return
+		}
+	}
+	for i := range list {
+		if h.peek(w, from, &list[i], len(list) == 1) {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(bytes.TrimPrefix(body, mark)))
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // else the server takes a long call's client for gone
 	_ = control.SetWriteDeadline(time.Now().Add(maxCall + answerTime))
-	h.protocol.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), arrivalKey{}, from)))
+	out := &response{ResponseWriter: w, from: from, door: h.door, list: list, modern: r.Header.Get(
+		"Mcp-Protocol-Version",
+	) > lastRevision}
+	h.protocol.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), arrivalKey{}, from)))
+	out.end()
+	from.each(h.door.deliveries.settle)
+	if h.unread != nil && r.ProtoMajor == 1 {
+		h.unread(r.Context(), func() { from.each(h.door.deliveries.lose) })
+	}
 }
 
 // admit asks the API whether it would answer this caller.
@@ -167,8 +196,8 @@ const (
 // reserve makes room for a large body, or answers that there is none.
 func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) (free func(), ok bool) {
 	size := r.ContentLength
-	if size < 0 || size > maxBody {
-		size = maxBody
+	if size < 0 || size > maxMessage {
+		size = maxMessage
 	}
 	if size <= smallBody {
 		return func() {}, true
@@ -185,7 +214,7 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) (free func(), 
 
 // readBody reads the body of a request.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err == nil {
 		return body, true
 	}
@@ -199,65 +228,74 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 
 // refuse answers a request that the protocol does not get to see with an error of JSON-RPC.
 func refuse(w http.ResponseWriter, status int, message string) {
-	refuseAs(w, status, invalidRequest, message)
+	refuseAs(w, status, &wrong{code: invalidRequest, text: message})
 }
 
-// The codes of JSON-RPC.
-const (
-	parseError     = -32700
-	invalidRequest = -32600
-)
-
-func refuseAs(w http.ResponseWriter, status, code int, message string) {
+func refuseAs(w http.ResponseWriter, status int, bad *wrong) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message},
-	})
+	_, _ = w.Write(append(bad.answers()[0], '\n'))
 }
 
-// peek handles what revisions with sessions need: a new conversation gets an id, and a later message
-// can cancel a call of the same conversation. The caller calls over when the message is answered.
-func (h *Handler) peek(w http.ResponseWriter, from *arrival, body []byte, cancel context.CancelFunc) (over func()) {
-	var message struct {
-		Method string          `json:"method"`
-		ID     json.RawMessage `json:"id"`
-		Params struct {
-			ProtocolVersion string          `json:"protocolVersion"`
-			RequestID       json.RawMessage `json:"requestId"`
-			ClientInfo      struct {
-				Name string `json:"name"`
-			} `json:"clientInfo"`
-		} `json:"params"`
+// peek looks at a message, since revisions with sessions need more: a new conversation gets an id, a message of a
+// conversation proves that its agent lives, and can cancel a call of it. done means that the message needs no answer.
+func (h *Handler) peek(w http.ResponseWriter, from *arrival, m *message, alone bool) (done bool) {
+	conversation, name := h.conversation(from), named(from)
+	if m.method == "initialize" {
+		if alone && revisionOf(m) <= lastRevision {
+			session := newSessionID(clientOf(m))
+			w.Header().Set(sessionHeader, session)
+			if name != "" {
+				h.talks.begin(name, scoped(from, session))
+			}
+		}
+		return false
 	}
-	over = func() {}
-	if json.Unmarshal(body, &message) != nil {
-		return over // the protocol refuses it, or it is a batch
+	if conversation != "" && name != "" {
+		apart, several := h.talks.hear(name, conversation, m.method == "tools/call")
+		from.apart, from.several = apart, several
 	}
-	conversation := h.conversation(from)
 	switch {
-	case message.Method == "initialize" && message.Params.ProtocolVersion <= lastRevision:
-		w.Header().Set(sessionHeader, newSessionID(message.Params.ClientInfo.Name))
-	case conversation == "":
-	case message.Method == "notifications/cancelled":
-		h.mu.Lock()
-		stop := h.active[conversation+string(message.Params.RequestID)]
-		h.mu.Unlock()
-		if stop != nil {
-			stop()
-		}
-	case len(message.ID) > 0:
-		key := conversation + string(message.ID)
-		h.mu.Lock()
-		h.active[key] = cancel
-		h.mu.Unlock()
-		over = func() {
-			h.mu.Lock()
-			delete(h.active, key)
-			h.mu.Unlock()
-		}
+	case m.method == "notifications/cancelled":
+		h.door.deliveries.cancel(callOf(conversation, cancelledID(m)))
+		return alone
+	case alone && m.isCall():
+		from.call = callOf(conversation, string(m.id))
 	}
-	return over
+	return false
+}
+
+// callOf names a call of a conversation, "" where a message cannot cancel it.
+func callOf(conversation, id string) string {
+	if conversation == "" || id == "" {
+		return ""
+	}
+	return conversation + id
+}
+
+// clientOf is what the client of an initialize calls itself.
+func clientOf(m *message) string {
+	var params struct {
+		ClientInfo struct {
+			Name string `json:"name"`
+		} `json:"clientInfo"`
+	}
+	_ = json.Unmarshal(m.params, &params)
+	return params.ClientInfo.Name
+}
+
+// scoped is the fingerprint of a text of a caller: with another credential or namespace it is another one.
+func scoped(from *arrival, text string) string {
+	return fingerprint(from.header.Get("Authorization"), from.header.Get("Interlock-Namespace"), text)
+}
+
+// named is the key of an agent with a name, "" for one without.
+func named(from *arrival) string {
+	name := from.header.Get(agentHeader)
+	if name == "" {
+		return ""
+	}
+	return scoped(from, "agent:"+name)
 }
 
 // conversation is the key of a conversation with a session, "" for a request without one.
@@ -266,7 +304,7 @@ func (h *Handler) conversation(from *arrival) string {
 	if session == "" {
 		return ""
 	}
-	return fingerprint(from.header.Get("Authorization"), from.header.Get("Interlock-Namespace"), session)
+	return scoped(from, session)
 }
 
 // newSessionID makes an id that no other client can guess. It begins with the client's name, since a
@@ -281,8 +319,18 @@ func newSessionID(client string) string {
 	return name + sessionMark + rand.Text()
 }
 
-// end ends a conversation at its client's request: all that it holds is released.
+// end ends a conversation at its client's request: all that it holds is released. An agent with a later conversation,
+// which has taken its leases over, keeps them.
 func (h *Handler) end(w http.ResponseWriter, r *http.Request, from *arrival) {
+	conversation, name := h.conversation(from), named(from)
+	var list []agent.Identity
+	last := true
+	if conversation != "" {
+		if name != "" {
+			from.apart, _ = h.talks.hear(name, conversation, false)
+		}
+		list, last = h.talks.end(name, conversation)
+	}
 	who := h.door.identify(from, nil, nil)
 	if who.Key == "" {
 		refuse(
@@ -290,43 +338,13 @@ func (h *Handler) end(w http.ResponseWriter, r *http.Request, from *arrival) {
 		)
 		return
 	}
-	if err := h.door.hub.Caller(who.Identity).End(r.Context()); err != nil {
+	if last {
+		list = append(list, who.Identity)
+	}
+	if err := h.endAll(r.Context(), list); err != nil {
 		h.door.log.Warn("a conversation could not be ended", "error", err)
 		refuse(w, http.StatusServiceUnavailable, "the session could not be ended now: it ends by itself in a few minutes")
 		return
 	}
-	if conversation := h.conversation(from); conversation != "" {
-		h.remember(conversation)
-	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-const (
-	// rememberEnded is how many ended conversations are known at most, and rememberEndedFor how long at
-	// least if they are fewer.
-	rememberEnded    = 4096
-	rememberEndedFor = 10 * time.Minute
-)
-
-// remember notes that a conversation is over. What is forgotten may begin again, with nothing in hand.
-func (h *Handler) remember(conversation string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.ended) >= rememberEnded {
-		for key, at := range h.ended {
-			if time.Since(at) > rememberEndedFor || len(h.ended) >= 2*rememberEnded {
-				delete(h.ended, key)
-			}
-		}
-	}
-	h.ended[conversation] = time.Now()
-}
-
-// isOver reports whether the client has ended this conversation.
-func (h *Handler) isOver(from *arrival) bool {
-	conversation := h.conversation(from)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, over := h.ended[conversation]
-	return over
 }

@@ -162,9 +162,10 @@ func TestBadBodies(t *testing.T) {
 		want       string
 	}{
 		{"10 MiB", strings.Repeat("x", 10<<20), 413, "send at most 1 MiB"},
-		{"no JSON", "{", 400, `"code":-32700,"message":"the body is not JSON`},
-		{"empty", "", 400, "the body is not JSON"},
-		{"other method", `{"jsonrpc":"2.0","id":1,"method":"leases/steal"}`, 400, ""},
+		{"no JSON", "{", 400, `"code":-32700,"message":"the message is not JSON`},
+		{"empty", "", 400, "the message is not JSON"},
+		{"other method", `{"jsonrpc":"2.0","id":1,"method":"leases/steal"}`, 200, `"code":-32601`},
+		{"other notification", `{"jsonrpc":"2.0","method":"leases/steal"}`, 202, ""},
 		{"unknown tool", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"steal"}}`, 200, "unknown tool"},
 		{"params of a wrong type", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, 200, "error"},
 		{

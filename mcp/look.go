@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
-	"time"
 
+	"github.com/interlockdev/interlock/internal/agent"
 	"github.com/interlockdev/interlock/internal/api"
 )
 
@@ -161,29 +162,68 @@ func (v *visit) lookAtOwn() (*answer, error) {
 			"ids. A person can give you a name in the settings of this server."
 		return a, nil
 	}
-	held := v.agent.Leases(v.flow)
-	if len(held) == 0 {
-		a.Message = "You hold no lease."
-		return a, nil
+	work, err := v.agent.Work(v.ctx)
+	if err != nil {
+		return nil, err
 	}
+	leases, tickets := v.ownRows(work)
 	room := rowsShare
-	for _, h := range held {
-		row := fmt.Sprintf(
-			"%s: lease %s, for %s", clip(several(h.Keys), keyShare), h.Lease, span(time.Since(h.Since).Milliseconds()),
-		)
+	for _, row := range slices.Concat(leases, tickets) {
 		if room -= weigh(row, rowsShare); room < 0 {
 			break
 		}
 		a.Rows = append(a.Rows, row)
 	}
-	a.Message = fmt.Sprintf("You hold %d leases. Release those that you need no longer.", len(held))
-	if len(held) == 1 {
+	switch len(leases) {
+	case 0:
+		a.Message = "You hold no lease."
+	case 1:
 		a.Message = "You hold 1 lease. Release it when you need it no longer."
+	default:
+		a.Message = fmt.Sprintf("You hold %d leases. Release those that you need no longer.", len(leases))
 	}
-	if len(a.Rows) < len(held) {
+	if n := len(tickets); n > 0 {
+		a.Message += fmt.Sprintf(" You wait with %d tickets.", n)
+		if n == 1 {
+			a.Message = strings.TrimSuffix(a.Message, "s.") + "."
+		}
+	}
+	if len(a.Rows) < len(leases)+len(tickets) {
 		a.Message += " The oldest are listed."
 	}
 	return a, nil
+}
+
+// ownRows are the leases and the tickets of a flow, a line each.
+func (v *visit) ownRows(work *api.SessionWork) (leases, tickets []string) {
+	for i := range work.Leases {
+		switch l := &work.Leases[i]; {
+		case l.Flow != v.flow:
+		case v.agent.Follows(l.ID):
+			tickets = append(tickets, turnRow(l.Claims, api.TicketOf(l.ID)))
+		default:
+			leases = append(leases, fmt.Sprintf(
+				"%s: lease %s, for %s", clip(several(agent.KeysOf(l.Claims)), keyShare), l.ID, span(l.Held),
+			))
+		}
+	}
+	for i := range work.Tickets {
+		if t := &work.Tickets[i]; t.Flow == v.flow && len(t.Claims) > 0 {
+			if t.Offered {
+				tickets = append(tickets, turnRow(t.Claims, t.ID))
+				continue
+			}
+			tickets = append(tickets, fmt.Sprintf(
+				"%s: ticket %s, queue position %d", clip(several(agent.KeysOf(t.Claims)), keyShare), t.ID, t.Position,
+			))
+		}
+	}
+	return leases, tickets
+}
+
+// turnRow is a ticket for a turn that has come.
+func turnRow(claims []api.Claim, ticket api.TicketID) string {
+	return fmt.Sprintf("%s: ticket %s, it is your turn", clip(several(agent.KeysOf(claims)), keyShare), ticket)
 }
 
 // withDocuments adds the documents that were asked for.

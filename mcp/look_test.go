@@ -40,7 +40,7 @@ func TestLook(t *testing.T) {
 		if mine := ann.call("seen", "look", arguments{}); len(mine.Rows) != 1 || !strings.Contains(mine.Rows[0], lease) {
 			t.Errorf("answer %s", mine.text)
 		}
-		if none := ben.call("seen", "look", nil); none.Message != "You hold no lease." {
+		if none := ben.call("seen", "look", nil); none.Message != "You hold no lease. You wait with 1 ticket." {
 			t.Errorf("answer %s", none.text)
 		}
 		var many []string

@@ -72,6 +72,14 @@ func (p *places) ask(c *agent.Caller, r api.AcquireRequest) (ticket string, aske
 	}
 }
 
+// isKnown reports whether an agent has had a ticket in an answer, or another call waits with it.
+func (p *places) isKnown(ticket string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.list[api.Digits(ticket)]
+	return one != nil && (one.calls > 1 || !one.known.IsZero())
+}
+
 // wait begins a call that waits with a ticket.
 func (p *places) wait(ticket string) {
 	p.mu.Lock()
@@ -93,21 +101,17 @@ func (p *places) enter(ticket string) *place {
 	return one
 }
 
-// exit ends a call's wait. It reports whether the ticket is known elsewhere. answered means that the
-// agent is about to know it.
-func (p *places) exit(ticket string, answered bool) (known bool) {
+// exit ends a call's wait. answered means that the agent is about to know the ticket.
+func (p *places) exit(ticket string, answered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.list[api.Digits(ticket)]
 	if one == nil {
-		return false
+		return
 	}
-	one.calls--
-	known = one.calls > 0 || !one.known.IsZero()
-	if !known && !answered {
+	if one.calls--; one.calls <= 0 && one.known.IsZero() && !answered {
 		p.remove(api.Digits(ticket))
 	}
-	return known
 }
 
 // given notes that an agent has a ticket in an answer.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,6 +52,7 @@ func (d *door) resource(begin string, read resourceRead) sdk.ResourceHandler {
 		ctx, cancel := context.WithTimeout(ctx, maxCall)
 		defer cancel()
 		defer context.AfterFunc(from.gone, cancel)()
+		defer d.active.begin()()
 		who := d.identify(from, r.Params.Meta, r.ClientInfo())
 		rest, err := url.PathUnescape(strings.TrimPrefix(r.Params.URI, begin))
 		if err != nil {
@@ -105,8 +105,8 @@ func readTask(ctx context.Context, c *agent.Caller, _, id string) (any, error) {
 	return get(ctx, c, "/v1/tasks/"+url.PathEscape(id), nil)
 }
 
-// readMine lists what this door knows of the agent.
-func readMine(_ context.Context, c *agent.Caller, flow, _ string) (any, error) {
+// readMine lists what the agent has.
+func readMine(ctx context.Context, c *agent.Caller, flow, _ string) (any, error) {
 	type lease struct {
 		Lease string   `json:"lease"`
 		Keys  []string `json:"keys"`
@@ -120,8 +120,14 @@ func readMine(_ context.Context, c *agent.Caller, flow, _ string) (any, error) {
 		Leases []lease `json:"leases"`
 		Turns  []turn  `json:"turns"`
 	}{[]lease{}, []turn{}}
-	for _, h := range c.Leases(flow) {
-		out.Leases = append(out.Leases, lease{h.Lease, h.Keys, int64(time.Since(h.Since).Seconds())})
+	work, err := c.Work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range work.Leases {
+		if l := &work.Leases[i]; l.Flow == flow {
+			out.Leases = append(out.Leases, lease{l.ID, agent.KeysOf(l.Claims), l.Held / 1000})
+		}
 	}
 	for _, p := range c.News(flow) {
 		out.Turns = append(out.Turns, turn{p.Ticket, p.Keys})

@@ -115,15 +115,20 @@ type process struct {
 
 func (r *rig) overStdio(revision, name string) *process {
 	r.Helper()
+	return r.process(revision, StdioConfig{Agent: name})
+}
+
+func (r *rig) process(revision string, cfg StdioConfig) *process {
+	r.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	p := &process{in: inWrite, done: make(chan struct{})}
-	direct := api.New(api.Config{
+	cfg.API = api.New(api.Config{
 		Bases: []*url.URL{{Scheme: "http", Host: "127.0.0.1"}}, Transport: agent.Local(r.api.Handler),
 	})
 	r.busy.Go(func() {
 		defer close(p.done)
-		if err := ServeStdio(r.Context(), StdioConfig{API: direct, Agent: name}, inRead, outWrite); err != nil {
+		if err := ServeStdio(r.Context(), cfg, inRead, outWrite); err != nil {
 			r.Error(err)
 		}
 		_ = outWrite.Close()

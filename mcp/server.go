@@ -22,11 +22,16 @@ type door struct {
 	// open ends when the door closes.
 	open context.Context
 
+	deliveries *deliveries
+	talks      *talks // of a door over HTTP
+
 	// A door of one agent has these.
 	process string // the key of its session
 	name    string // the agent's name, "" for one made of the client's
 	join    Join
 	noted   func(*agent.Caller)
+	idle    time.Duration // after which a silent agent's leases are released; 0: never
+	active  activity
 }
 
 // newDoor makes a door of a hub.
@@ -34,10 +39,10 @@ func newDoor(open context.Context, cfg agent.Config, version string) *door {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Door = "mcp"
+	cfg.Door, cfg.Memory = "mcp", newMemory
 	return &door{
 		hub: agent.NewHub(cfg), version: cmp.Or(version, "dev"), log: cfg.Log, ttl: cfg.TTL, open: open,
-		noted: func(*agent.Caller) {},
+		noted: func(*agent.Caller) {}, deliveries: newDeliveries(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,9 +36,13 @@ const (
 type visit struct {
 	door  *door
 	agent *agent.Caller
+	*memory
 	keyed bool   // the agent has a session
 	flow  string // the strand of work within the session
 	id    string // the Idempotency-Key, "" for none
+
+	delivery *delivery
+	several  bool // another conversation has the agent's name and leases at the same time
 
 	ctx       context.Context // ends when the client cancels the call
 	began     time.Time
@@ -50,9 +55,14 @@ type visit struct {
 
 // arrival is what the transport knows of a call.
 type arrival struct {
-	origin agent.Origin
-	header http.Header
-	gone   context.Context // ends when the client is gone
+	origin         agent.Origin
+	header         http.Header
+	gone           context.Context // ends when the client is gone
+	call           string          // the conversation and the id of its call, "" for a batch
+	apart, several bool            // as talks.hear returns them
+
+	mu         sync.Mutex
+	deliveries []*delivery // of its calls
 }
 
 type arrivalKey struct{}
@@ -74,11 +84,23 @@ func (d *door) handle(def *definition) sdk.ToolHandler {
 		defer cancel()
 		defer context.AfterFunc(from.gone, cancel)()
 
+		defer d.active.begin()()
 		who := d.identify(from, r.Params.Meta, r.ClientInfo())
 		v := &visit{
-			door: d, agent: d.hub.Caller(who.Identity), keyed: who.Key != "", flow: who.flow, id: requestID(r.Params.Meta),
+			door: d, agent: d.hub.Caller(who.Identity), keyed: who.Key != "", flow: who.flow,
 			ctx: inner, began: time.Now(), tool: def.name, arguments: r.Params.Arguments,
 		}
+		v.memory = memoryOf(v.agent)
+		call := from.call
+		if extra := r.GetExtra(); d.process != "" && extra != nil {
+			call = extra.Header.Get(requestHeader)
+		}
+		v.delivery = d.deliveries.begin(call, v.agent.Party, cancel)
+		from.add(v.delivery)
+		defer d.deliveries.end(v.delivery)
+		id, answered := v.repeats(requestID(r.Params.Meta), def.name, r.Params.Arguments)
+		defer answered()
+		v.id = id
 		if token := r.Params.GetProgressToken(); token != nil {
 			v.notify = func(progress float64, message string) {
 				_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
@@ -89,8 +111,64 @@ func (d *door) handle(def *definition) sdk.ToolHandler {
 		// A call renews the session. One that needs a session and has none reports it by itself.
 		_ = v.agent.Touch(inner)
 		d.noted(v.agent)
+		before := v.introduce(from, text(r.Params.Meta, "threadId"), who.Identity)
 		a, err := def.call(v)
+		before(a)
+		if inner.Err() != nil {
+			d.deliveries.lose(v.delivery)
+		}
 		return v.result(a, err)
+	}
+}
+
+// add notes the delivery of one of its calls.
+func (a *arrival) add(d *delivery) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.deliveries = append(a.deliveries, d)
+}
+
+// each calls do for the deliveries of its calls.
+func (a *arrival) each(do func(*delivery)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range a.deliveries {
+		do(d)
+	}
+}
+
+// introduce notes a call of a conversation. In the answer of the first one, before tells the agent of leases from
+// before, which it may not know of: those of an earlier conversation, process or server.
+func (v *visit) introduce(from *arrival, thread string, party agent.Identity) (before func(*answer)) {
+	before = func(*answer) {}
+	if !v.keyed {
+		return before
+	}
+	session := from.header.Get(sessionHeader)
+	if thread != "" && session != "" && v.door.talks != nil {
+		v.door.talks.thread(scoped(from, party.Key), party, scoped(from, session))
+	}
+	v.several = from.several
+	if !v.hear(session) || v.agent.Joins() {
+		return before
+	}
+	work, err := v.agent.Work(v.ctx)
+	if err != nil {
+		v.forget(session) // the next call tells
+		return before
+	}
+	return func(a *answer) {
+		for i := range work.Leases {
+			l := &work.Leases[i]
+			tell := func(context.Context) { v.tell(v.flow, introduce(l)) }
+			switch {
+			case l.Flow != v.flow || v.agent.Follows(l.ID):
+			case a != nil && api.Digits(l.ID) == api.Digits(a.about): // this answer tells, if it arrives
+				v.door.deliveries.grant(v.ctx, v.delivery, l.ID, tell, nil)
+			default:
+				tell(v.ctx)
+			}
+		}
 	}
 }
 
@@ -109,10 +187,10 @@ type identity struct {
 	flow string
 }
 
-// identify finds out which agent calls, in which strand of its work. A process has one agent, and
-// so has a conversation of an older revision, which has a session; threads are strands of their work.
-// Other calls over HTTP belong to the thread that the client names, else to the name that its user
-// configured, else to no agent that is known.
+// identify finds out which agent calls, in which strand of its work. A process has one agent, and threads are strands
+// of its work. A call over HTTP belongs to the thread that the client names, else to the name that its user configured,
+// else to the conversation of an older revision, else to no agent that is known. Threads and names outlive
+// conversations: a client that begins another one, as after a restart, is the same agent, and has its leases.
 func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation) identity {
 	thread := text(meta, "threadId")
 	name, session := from.header.Get(agentHeader), from.header.Get(sessionHeader)
@@ -121,14 +199,14 @@ func (d *door) identify(from *arrival, meta sdk.Meta, client *sdk.Implementation
 	case d.process != "":
 		id.Key, id.Join = d.process, d.join.Session
 		id.flow = cmp.Or(d.join.Flow, id.flow)
-	case session != "":
-		id.Key = "session:" + session
 	case thread != "":
 		id.Key = "thread:" + thread
-	case name != "":
+	case name != "" && !from.apart:
 		id.Key = "agent:" + name
+	case session != "":
+		id.Key = "session:" + session
 	}
-	if thread != "" && (d.process != "" || session != "") {
+	if thread != "" && d.process != "" {
 		id.flow = "thread-" + fingerprint(thread)[:8]
 	}
 	switch {
@@ -171,8 +249,8 @@ func text(meta sdk.Meta, name string) string {
 	return s
 }
 
-// requestID is the Idempotency-Key of a call: made of the id that the client has for it. A call
-// without one is a new one each time, since asking twice on purpose is legal.
+// requestID is the id that the client has for a call, "" for none: a hint that the call may repeat an earlier one. A
+// call without one is a new one each time, since asking twice on purpose is legal.
 func requestID(meta sdk.Meta) string {
 	if id := text(meta, "claudecode/toolUseId"); id != "" {
 		return fingerprint("claudecode", id)

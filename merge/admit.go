@@ -23,22 +23,25 @@ const MaxNewBytes = 256 << 20
 func (b *Boundary) Admit(ctx context.Context, t Turn) (paths []string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.admit(ctx, t)
+}
+
+func (b *Boundary) admit(ctx context.Context, t Turn) (paths []string, err error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
 	if _, err := b.readCommit(ctx, t.Parent); err != nil {
 		return nil, err
 	}
-	head, err := b.readCommit(ctx, t.Head)
-	if err != nil {
-		return nil, err
-	}
 	size, err := b.git.Run(ctx, git.Call{
 		Args: []string{"rev-list", "--objects", "--disk-usage", "--end-of-options", t.Head, "^" + t.Parent},
 	})
 	if failure, ok := errors.AsType[*git.Error](err); ok && failure.Exit == 128 {
-		if id := missingObject(failure.Stderr); id != "" {
-			return nil, &Missing{id}
+		if id, err := b.missingObject(ctx, failure.Stderr); err != nil || id != "" {
+			return nil, errors.Join(err, missing(id))
+		}
+		if !failure.Machine() {
+			return nil, objects(failure.Stderr)
 		}
 	}
 	if err != nil {
@@ -51,6 +54,30 @@ func (b *Boundary) Admit(ctx context.Context, t Turn) (paths []string, err error
 	if bytes > MaxNewBytes {
 		return nil, &Refusal{Reason: ReasonSize}
 	}
+	err = b.git.Fsck(ctx, b.folder.Path(), t.Head, t.Parent)
+	if unsound, ok := errors.AsType[*git.Unsound](err); ok {
+		// Where the fault is the name of a path, our own words name it.
+		if _, err := b.changes(ctx, t); isPath(err) {
+			return nil, err
+		}
+		return nil, objects(unsound.Words)
+	}
+	if err != nil {
+		return nil, err
+	}
+	touched, err := b.changes(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(touched)), nil
+}
+
+// changes returns what a submission touches, and refuses what it must not touch.
+func (b *Boundary) changes(ctx context.Context, t Turn) (map[string]change, error) {
+	head, err := b.readCommit(ctx, t.Head)
+	if err != nil {
+		return nil, err
+	}
 	bases, err := b.bases(ctx, t)
 	if err != nil {
 		return nil, err
@@ -59,14 +86,40 @@ func (b *Boundary) Admit(ctx context.Context, t Turn) (paths []string, err error
 	if err != nil {
 		return nil, tooMany(err)
 	}
-	if err := checkPaths(touched); err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(touched)), nil
+	return touched, checkPaths(touched)
 }
 
-// missingObject finds the id in git's complaint of an object that is not there.
-func missingObject(complaint string) string {
+func isPath(err error) bool {
+	r, ok := errors.AsType[*Refusal](err)
+	return ok && r.Reason == ReasonPath
+}
+
+// objects refuses a submission with git's words.
+func objects(words string) error { return &Refusal{Reason: ReasonObjects, Detail: git.Words(words)} }
+
+// missing is the error of an object that is not there, and nil for none.
+func missing(id string) error {
+	if id == "" {
+		return nil
+	}
+	return &Missing{id}
+}
+
+// missingObject returns the object that git could not read because it is not there, and "" if all it names are there.
+func (b *Boundary) missingObject(ctx context.Context, complaint string) (string, error) {
+	id := objectIn(complaint)
+	if id == "" {
+		return "", nil
+	}
+	found, err := b.git.Feed(ctx, []byte(id+"\n"), "cat-file", "--batch-check=%(objecttype)")
+	if err != nil || !strings.HasSuffix(found, " missing") {
+		return "", err
+	}
+	return id, nil
+}
+
+// objectIn finds an id in a complaint about an object.
+func objectIn(complaint string) string {
 	if !strings.Contains(complaint, "missing") && !strings.Contains(complaint, "bad") &&
 		!strings.Contains(complaint, "unable to read") && !strings.Contains(complaint, "Could not read") {
 		return ""

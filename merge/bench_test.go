@@ -59,7 +59,7 @@ func BenchmarkMove(b *testing.B) {
 		}
 		l := landings[n]
 		n++
-		if err := target.Move(b.Context(), Move{1, l.Sequence, l.Parent, l.Commit}); err != nil {
+		if _, err := target.Move(b.Context(), Move{1, l.Sequence, l.Parent, l.Commit}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,6 +26,10 @@ type Config struct {
 	// Discard keeps the objects that are computed out of the repository, and drops them at Close. Verify needs no
 	// more, and then only reads the repository.
 	Discard bool
+	// Signer signs landings, in [Boundary.Sign]. Nil means that they are not signed.
+	Signer *Signer
+	// Wrap changes the command of each call of git, as that of a git.Repository does. nil changes nothing.
+	Wrap func(cmd *exec.Cmd) (done func(), err error)
 }
 
 // Boundary computes landings. Its methods may be called concurrently, and run one after the other.
@@ -34,6 +39,7 @@ type Boundary struct {
 	// folder has the boundary's own git directory, attributes and discarded objects.
 	folder *scratch.Folder
 	git    git.Repository
+	signer *Signer
 	// idLength is 40 in a repository of SHA-1, and 64 in one of SHA-256.
 	idLength int
 
@@ -70,7 +76,7 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	if objects, err = filepath.Abs(objects); err != nil {
 		return nil, err
 	}
-	b = &Boundary{profile: c.Profile, digest: c.Profile.Digest(), idLength: 40}
+	b = &Boundary{profile: c.Profile, digest: c.Profile.Digest(), idLength: 40, signer: c.Signer}
 	if lines[0] == "sha256" {
 		b.idLength = 64
 	}
@@ -84,7 +90,7 @@ func Open(ctx context.Context, c Config) (b *Boundary, err error) {
 	// content is written before the name. Move waits until both are on disk.
 	b.git = git.Repository{
 		Dir: b.folder.Path("git"), WorkTree: b.folder.Path("attributes", "none"), Objects: objects,
-		Config: append(c.Profile.config(), "core.fsync=loose-object", "core.fsyncMethod=writeout-only"),
+		Config: append(c.Profile.config(), "core.fsync=loose-object", "core.fsyncMethod=writeout-only"), Wrap: c.Wrap,
 	}
 	if c.Discard {
 		b.git.Objects, b.git.Alternates = b.folder.Path("git", "objects"), []string{objects}
@@ -162,12 +168,17 @@ func (c *coprocess) ask(ctx context.Context, request string, read func(*bufio.Re
 		}
 		c.process, c.asked = p, 0
 	}
+	stop := context.AfterFunc(ctx, c.process.Kill) // one that hangs ends with the request
 	_, err := c.process.In.Write([]byte(request))
 	if err == nil {
 		err = read(c.process.Out)
 	}
-	if err == nil {
+	if stopped := stop(); err == nil && stopped {
 		return nil
+	}
+	if ctx.Err() != nil {
+		c.close()
+		return fmt.Errorf("git %s: %w", c.args[0], context.Cause(ctx))
 	}
 	if _, missing := errors.AsType[*Missing](err); missing {
 		return err // a whole answer

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -162,6 +163,33 @@ func (b *Boundary) strayed(
 	})
 	slices.Sort(strays)
 	return strays, nil
+}
+
+// comeAndGone lists the new paths in order, and counts those that are gone and were not moved: each new path stands
+// for one that had its object, or its name but for folder and ending.
+func comeAndGone(landed map[string]change) (added []string, lost int) {
+	plain := func(p string) string { return strings.TrimSuffix(path.Base(p), path.Ext(p)) }
+	names, objects := map[string]int{}, map[string]int{}
+	for p, c := range landed {
+		if c.adds() {
+			added = append(added, p)
+			names[plain(p)]++
+			objects[c.new.Object]++
+		}
+	}
+	for p, c := range landed {
+		switch {
+		case !c.deletes():
+		case objects[c.old.Object] > 0:
+			objects[c.old.Object]--
+		case names[plain(p)] > 0:
+			names[plain(p)]--
+		default:
+			lost++
+		}
+	}
+	slices.Sort(added)
+	return added, lost
 }
 
 // maxDrift bounds how many paths of a target may differ from a submission's base where a rename has to be found.

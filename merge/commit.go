@@ -27,7 +27,11 @@ type commit struct {
 	author, committer string
 	// authored and committed are seconds since 1970.
 	authored, committed int64
-	message             string
+	// signature is the text in the header of signatures, without its last newline. Empty means none.
+	signature string
+	message   string
+	// carrier is the commit of a forge that brought this one to the branch. It is no part of the commit.
+	carrier string
 }
 
 // readCommit reads a commit.
@@ -41,13 +45,23 @@ func (b *Boundary) readCommit(ctx context.Context, id string) (commit, error) {
 	return c, err
 }
 
-// parseCommit reads a commit's content. Headers that it does not know, such as a signature, are left out.
+// parseCommit reads a commit's content. Headers that it does not know are left out.
 func parseCommit(content []byte) (c commit, err error) {
 	head, message, _ := strings.Cut(string(content), "\n\n")
 	c.message = message
+	last := ""
 	for line := range strings.SplitSeq(head, "\n") {
 		name, value, _ := strings.Cut(line, " ")
+		if name != "" {
+			last = name
+		}
 		switch name {
+		case "": // goes on with the header before
+			if last == c.signatureHeader() {
+				c.signature += "\n" + value
+			}
+		case c.signatureHeader():
+			c.signature = value
 		case "tree":
 			c.tree = value
 		case "parent":
@@ -88,9 +102,20 @@ func (c *commit) encode() []byte {
 		fmt.Fprintf(&b, "parent %s\n", p)
 	}
 	fmt.Fprintf(&b, "author %s %d +0000\n", c.author, c.authored)
-	fmt.Fprintf(&b, "committer %s %d +0000\n\n", c.committer, c.committed)
-	b.WriteString(c.message)
+	fmt.Fprintf(&b, "committer %s %d +0000\n", c.committer, c.committed)
+	if c.signature != "" {
+		fmt.Fprintf(&b, "%s %s\n", c.signatureHeader(), strings.ReplaceAll(c.signature, "\n", "\n "))
+	}
+	b.WriteString("\n" + c.message)
 	return b.Bytes()
+}
+
+// signatureHeader is the header of signatures. It depends on the hash of ids, because git signs a commit under each.
+func (c *commit) signatureHeader() string {
+	if len(c.tree) == 64 {
+		return "gpgsig-sha256"
+	}
+	return "gpgsig"
 }
 
 // writeCommit writes a commit, and returns its id. The id is computed here, and git has to agree.
@@ -149,16 +174,24 @@ func objectID(length int, kind string, content []byte) string {
 func person(identity string) string {
 	identity = strings.ToValidUTF8(identity, "\uFFFD")
 	name, email, _ := strings.Cut(strings.TrimSuffix(identity, ">"), "<")
-	clean := func(s string) string {
-		return strings.TrimSpace(strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f || c == '<' || c == '>' || c == utf8.RuneError {
-				return -1
-			}
-			return c
-		}, s))
-	}
-	if name = clean(name); name == "" {
+	if name = oneLine(name); name == "" {
 		name = "unknown"
 	}
-	return name + " <" + clean(email) + ">"
+	return name + " <" + oneLine(email) + ">"
+}
+
+// IsPerson reports whether an identity is "NAME <EMAIL>", as it would stand in a commit.
+func IsPerson(identity string) bool {
+	name, email, ok := strings.Cut(strings.TrimSuffix(identity, ">"), " <")
+	return ok && name != "" && email != "" && person(identity) == identity
+}
+
+// oneLine makes others' text safe for a header or a trailer: one line, without the brackets of an address.
+func oneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == '<' || c == '>' || c == utf8.RuneError {
+			return -1
+		}
+		return c
+	}, s))
 }

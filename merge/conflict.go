@@ -29,6 +29,9 @@ const (
 	KindRenameDelete Kind = "rename_delete"
 	// KindRename is a file that both sides renamed differently, or two files that got one name.
 	KindRename Kind = "rename"
+	// KindDirectoryRename is a file that one side added to a folder that the other side renamed. Its path is the new one;
+	// the note has the old one.
+	KindDirectoryRename Kind = "directory_rename"
 	// KindFileDirectory is a path that is a file on one side and a folder on the other.
 	KindFileDirectory Kind = "file_directory"
 	// KindType is a path that is a file on one side, and a link or a submodule on the other.
@@ -49,6 +52,8 @@ var kinds = []struct {
 	{"modify/delete", KindModifyDelete},
 	{"rename/delete", KindRenameDelete},
 	{"rename", KindRename},
+	{"directory rename", KindDirectoryRename},
+	{"implicit dir rename", KindDirectoryRename},
 	{"file/directory", KindFileDirectory},
 	{"distinct", KindType},
 	{"submodule", KindSubmodule},

@@ -35,8 +35,8 @@ type Submission struct {
 	ID string
 	// Head is the commit to land.
 	Head string
-	// Base is used by StyleSquash alone: the commit that the changes are relative to, an ancestor of Head. It is the
-	// head of the submission before, where an agent goes on after a squash. Empty means the merge bases in history.
+	// Base is the commit that the changes are relative to, an ancestor of Head. It is the head of the submission before,
+	// where an agent goes on after a squash. Empty means the merge bases in history.
 	Base string
 	// Style is StyleMerge if empty.
 	Style Style
@@ -44,6 +44,8 @@ type Submission struct {
 	Message string
 	// Submitted is the time of the submission in seconds since 1970, from the journal. It becomes the author's date.
 	Submitted int64
+	// Agent and Principal are the names of its author and of the author's credential, for trailers. Empty means none.
+	Agent, Principal string
 }
 
 // Turn is a submission in its place in line.
@@ -55,6 +57,12 @@ type Turn struct {
 	Parent string
 	// Staged is the time of the staging in seconds since 1970, from the journal. It becomes the committer's date.
 	Staged int64
+	// Checks are the names of the checks that the landing needs, for a trailer. Empty means none.
+	Checks string
+	// Committer is "NAME <EMAIL>" of the commit. Empty means interlock <interlock@localhost>.
+	Committer string
+	// Signature is that of the commit, from Sign. Land writes it as it is. Empty means none.
+	Signature string
 }
 
 // Landing is what the boundary made of a turn. Nothing has moved yet: see [Target.Move].
@@ -66,13 +74,19 @@ type Landing struct {
 	Parent     string `json:"parent"`
 	// Profile is the digest of the profile.
 	Profile string `json:"profile"`
+	// Signature is that of the turn, or of Sign.
+	Signature string `json:"signature,omitempty"`
 	// Paths are those in which Tree differs from that of Parent, in order.
 	Paths []string `json:"paths"`
+	// Added are the files among them that Parent does not have. Lost is how many of its files are gone, and no new file
+	// has their content or, but for the ending, their name.
+	Added []string `json:"added,omitempty"`
+	Lost  int      `json:"lost,omitempty"`
 	// Renamed are new files that got another number than they have in the submission. See [Renumber].
 	Renamed []sequence.Rename `json:"renamed,omitempty"`
 }
 
-// committer is the committer of each landing.
+// committer is the committer of a landing that names no other.
 const committer = "interlock <interlock@localhost>"
 
 // Land computes a landing, and writes its tree and commit. The error is a *[Refusal] if the submission cannot land on
@@ -148,8 +162,10 @@ func (b *Boundary) land(ctx context.Context, t Turn, profile string) (Landing, e
 	if err := b.graph(ctx, id); err != nil {
 		return Landing{}, err
 	}
+	added, lost := comeAndGone(landed)
 	return Landing{
 		Sequence: t.Sequence, Submission: t.ID, Commit: id, Tree: tree, Parent: t.Parent, Profile: profile,
+		Added: added, Lost: lost, Signature: t.Signature,
 		Paths: slices.Sorted(maps.Keys(landed)), Renamed: renamed,
 	}, nil
 }
@@ -166,8 +182,6 @@ func (t *Turn) check() error {
 		return errors.New("the sequence is 0: landings count from 1")
 	case t.Submitted < 0 || t.Staged < 0:
 		return errors.New("a time is negative: want seconds since 1970")
-	case t.Base != "" && t.Style != StyleSquash:
-		return errors.New("only a squash has a base: a merge finds its own in history")
 	case len(t.Message) > maxMessage || strings.ContainsRune(t.Message, 0) || !utf8.ValidString(t.Message):
 		return fmt.Errorf("the message is no text of at most %d bytes in UTF-8", maxMessage)
 	}

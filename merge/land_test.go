@@ -116,9 +116,7 @@ func TestLandKinds(t *testing.T) {
 			base:   files{"d/a": text(long), "d/b": text(long + "b")},
 			ours:   files{"d/a": {}, "d/b": {}, "e/a": text(long), "e/b": text(long + "b")},
 			theirs: files{"d/new": text("new\n")},
-			want: map[string]string{
-				"e/a": "100644 " + strings.TrimSuffix(long, "\n"), "e/b": "100644 " + long + "b", "d/new": "100644 new",
-			}, paths: []string{"d/new"},
+			kind:   KindDirectoryRename, path: "e/new",
 		},
 		{
 			name: "mode against edit", base: files{"run": text(long)},
@@ -339,18 +337,17 @@ func TestRefusalsAndMistakes(t *testing.T) {
 		t.Error("a tree landed as head")
 	}
 	for name, spoil := range map[string]func(*Turn){
-		"no sequence":     func(t *Turn) { t.Sequence = 0 },
-		"style":           func(t *Turn) { t.Style = "rebase" },
-		"id":              func(t *Turn) { t.ID = "--upload-pack=x" },
-		"id with a line":  func(t *Turn) { t.ID = "q\nInterlock-Landing: 9" },
-		"head is a name":  func(t *Turn) { t.Head = "HEAD" },
-		"no parent":       func(t *Turn) { t.Parent = "" },
-		"option":          func(t *Turn) { t.Head = "--all" },
-		"base in a merge": func(t *Turn) { t.Base = base },
-		"message":         func(t *Turn) { t.Message = "a\x00b" },
-		"bytes":           func(t *Turn) { t.Message = "\xff" },
-		"long message":    func(t *Turn) { t.Message = strings.Repeat("a", maxMessage+1) },
-		"time":            func(t *Turn) { t.Staged = -1 },
+		"no sequence":    func(t *Turn) { t.Sequence = 0 },
+		"style":          func(t *Turn) { t.Style = "rebase" },
+		"id":             func(t *Turn) { t.ID = "--upload-pack=x" },
+		"id with a line": func(t *Turn) { t.ID = "q\nInterlock-Landing: 9" },
+		"head is a name": func(t *Turn) { t.Head = "HEAD" },
+		"no parent":      func(t *Turn) { t.Parent = "" },
+		"option":         func(t *Turn) { t.Head = "--all" },
+		"message":        func(t *Turn) { t.Message = "a\x00b" },
+		"bytes":          func(t *Turn) { t.Message = "\xff" },
+		"long message":   func(t *Turn) { t.Message = strings.Repeat("a", maxMessage+1) },
+		"time":           func(t *Turn) { t.Staged = -1 },
 	} {
 		spoiled := turn(1, base, head)
 		spoil(&spoiled)
@@ -455,6 +452,34 @@ func TestConcurrentLandings(t *testing.T) {
 	for i := range turns {
 		if got[i] != [2]string{want[i], want[i]} {
 			t.Errorf("landing %d: %s, want %s", i+1, got[i], want[i])
+		}
+	}
+}
+
+// A file that one side adds to a folder that the other side renames is a conflict, whichever side it is, as git merge
+// has it by default.
+func TestRenamedFolder(t *testing.T) {
+	r := newRig(t)
+	b := r.boundary()
+	long := func(n int) file { return text(strings.Repeat(fmt.Sprintf("line of %d\n", n), 20)) }
+	base := r.commit(files{"old/a": long(1), "old/b": long(2), "old/c": long(3)})
+	renames := files{"new/a": long(1), "new/b": long(2), "new/c": long(3), "old/a": {}, "old/b": {}, "old/c": {}}
+	renamed := r.commit(renames, base)
+	added := r.commit(files{"old/d": text("d\n")}, base)
+	for name, sides := range map[string][2]string{"added": {renamed, added}, "renamed": {added, renamed}} {
+		no := r.refused(b, turn(1, sides[0], sides[1]))
+		if no.Reason != ReasonConflict || len(no.Conflicts) != 1 || no.Conflicts[0].Kind != KindDirectoryRename ||
+			no.Conflicts[0].Path != "new/d" || !strings.Contains(no.Conflicts[0].Note, "old/d") {
+			t.Errorf("%s: %+v", name, no)
+		}
+	}
+	// The author moves it, or leaves it, on the target's commit: both land.
+	for name, changes := range map[string]files{"moved": {"new/d": text("d\n"), "old/d": {}}, "left": {}} {
+		all := maps.Clone(renames)
+		maps.Copy(all, changes)
+		merged := r.commit(all, added, renamed)
+		if _, err := b.Land(t.Context(), turn(1, renamed, merged)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -53,10 +53,11 @@ func (t *Target) guard(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// RemoveLocks removes the lock files that a killed git left at the target's refs in this repository, and returns their
-// names. A lock file that was changed at or after the time before stays: pass the time when the seat was taken, less
-// the longest time that a push or a tool of an operator may have a ref locked. While a git runs that a merger on
-// this host has started, all stay, and the error is a *[Locked].
+// RemoveLocks removes the lock files that a killed git left at the refs that mergers move in this repository, and
+// returns their names: those of the target, of its fence, and of the repository's id. A lock file that was changed at
+// or after the time before stays: pass the time when the seat was taken, less the longest time that a push or a tool of
+// an operator may have a ref locked. While a git runs that a merger on this host has started, all stay, and the error
+// is a *[Locked].
 //
 // It removes none of packed-refs: no git of a merger takes that lock, and a move does not need it. On Windows, where
 // git inherits no lock, it removes nothing.
@@ -70,10 +71,11 @@ func (t *Target) RemoveLocks(ctx context.Context, before time.Time) (removed []s
 	}
 	var left []string
 	// Git locks HEAD, too, where that points to the ref.
-	for _, name := range []string{
-		filepath.Join(t.Repository.Dir, "HEAD"),
-		filepath.Join(common, filepath.FromSlash(t.Ref)), filepath.Join(common, filepath.FromSlash(FenceRef(t.Ref))),
-	} {
+	names := []string{filepath.Join(t.Repository.Dir, "HEAD")}
+	for _, ref := range []string{t.Ref, FenceRef(t.Ref), IdentityRef} {
+		names = append(names, filepath.Join(common, filepath.FromSlash(ref)))
+	}
+	for _, name := range names {
 		if old, err := isOlder(name+".lock", before); err != nil {
 			return nil, err
 		} else if old {

@@ -57,15 +57,15 @@ func TestKilledTransaction(t *testing.T) {
 	r := newRig(t)
 	p := (&place{rig: r, target: Target{Repository: r.git, Ref: mainRef}}).fill(r)
 	p.claim(5)
-	begin := time.Now()
+	begin := time.Now().Add(-time.Second) // a file's time may be some milliseconds behind the clock
 	process := p.lockRefs()
 	move := Move{5, 1, p.at[0], p.at[1]}
 	locked := func(when string) {
 		t.Helper()
-		if _, ok := errors.AsType[*Locked](p.target.Move(t.Context(), move)); !ok {
+		if _, ok := errors.AsType[*Locked](p.move(t.Context(), move)); !ok {
 			t.Errorf("%s, a move is not refused as Locked", when)
 		}
-		p.expect(p.at[0], Fence{5, 0, p.at[0]})
+		p.expect(p.at[0], Fence{5, 0, p.at[0], ""})
 	}
 	locked("while a git has the refs")
 	future := time.Now().Add(time.Hour)
@@ -89,10 +89,10 @@ func TestKilledTransaction(t *testing.T) {
 	if names, err := p.removed(future); err != nil || len(names) > 0 {
 		t.Fatalf("without locks: removed %v, %v", names, err)
 	}
-	if err := p.target.Move(t.Context(), move); err != nil {
+	if err := p.move(t.Context(), move); err != nil {
 		t.Fatal(err)
 	}
-	p.expect(p.at[1], Fence{5, 1, p.at[1]})
+	p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 	if _, err := os.Stat(packed); err != nil {
 		t.Errorf("the lock of packed-refs: %v", err)
 	}

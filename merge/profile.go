@@ -17,7 +17,7 @@ import (
 
 // format is the number of the rules in this package: how a commit is written, and how its inputs are chosen. A change
 // that changes the commit id of any landing raises it.
-const format = 1
+const format = 2
 
 // Profile is all that decides a merge besides the trees. Two boundaries with the same digest give the same commits.
 type Profile struct {

@@ -19,6 +19,9 @@ const (
 	ReasonSize Reason = "size"
 	// ReasonPath is a path that git refuses to check out, such as one with a part "..".
 	ReasonPath Reason = "path"
+	// ReasonObjects is a submission with objects that git refuses, such as a commit without an author or a tree with
+	// two entries of one name. Only Admit finds it. Refusal.Detail has git's words.
+	ReasonObjects Reason = "objects"
 	// ReasonBase is a head without common history with the target, or one that its own base is no ancestor of.
 	ReasonBase Reason = "base"
 	// ReasonRenumber is a file with a number that is taken, where the operator's command could not give it another one.
@@ -35,7 +38,7 @@ type Refusal struct {
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	// Truncated is set when there are more conflicts.
 	Truncated bool `json:"truncated,omitempty"`
-	// Detail is the end of a command's output, for ReasonRenumber.
+	// Detail is the end of a command's output, for ReasonRenumber and ReasonObjects.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -59,6 +62,9 @@ func (r *Refusal) Error() string {
 			MaxNewBytes>>20)
 	case ReasonPath:
 		return fmt.Sprintf("the submission has paths that git refuses to check out, %s: rename them", names(r.Paths))
+	case ReasonObjects:
+		return fmt.Sprintf("git refuses what the submission adds (%q): make these commits anew, without the fault",
+			r.Detail)
 	case ReasonBase:
 		return "the submission's head does not descend from its base, or has no history in common with the target: " +
 			"merge the target into it, and submit again"

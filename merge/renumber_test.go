@@ -159,7 +159,7 @@ func TestRenumberRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := filepath.Join(t.TempDir(), "started")
-	b := r.renumbering(migrations + "=" + script(t, "mkfifo "+started+"; echo > "+started+"; exec sleep 60\n"))
+	b := r.renumbering(migrations + "=" + script(t, "mkfifo "+started+"; : > "+started+"; exec sleep 60\n"))
 	done := make(chan error, 1)
 	go func() {
 		_, err := b.Land(ctx, next)

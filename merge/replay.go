@@ -30,7 +30,14 @@ func Replay(ctx context.Context, to *Boundary, source git.Repository, turns []Tu
 		return "", err
 	}
 	head = turns[0].Parent
-	for _, t := range turns {
+	for i, t := range turns {
+		if i > 0 && t.Parent != head {
+			if err := to.Carry(ctx, source, t.Parent, head); err == nil {
+				head = t.Parent
+			} else if ctx.Err() != nil {
+				return "", err
+			}
+		}
 		t.Parent = head
 		landing, err := to.Land(ctx, t)
 		if err != nil {
@@ -39,6 +46,36 @@ func Replay(ctx context.Context, to *Boundary, source git.Repository, turns []Tu
 		head = landing.Commit
 	}
 	return head, nil
+}
+
+// Carry copies the merge commit of a forge that brought landings up to head to a branch. It fails unless that is what
+// the commit is.
+func (b *Boundary) Carry(ctx context.Context, from git.Repository, id, head string) error {
+	if err := git.CheckObject(id); err != nil {
+		return err
+	}
+	raw, err := from.Run(ctx, git.Call{Args: []string{"cat-file", "commit", id}})
+	if err != nil {
+		return err
+	}
+	c, err := parseCommit(raw.Out)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	brought, err := b.readCommit(ctx, head)
+	if err != nil {
+		return err
+	}
+	if len(c.parents) != 2 || c.parents[1] != head || c.tree != brought.tree {
+		return fmt.Errorf("commit %s is no merge of %s that has its tree", id, head)
+	}
+	made, err := b.git.Feed(ctx, raw.Out, "hash-object", "-w", "-t", "commit", "--stdin")
+	if err == nil && made != id {
+		err = fmt.Errorf("commit %s is written as %s", id, made)
+	}
+	return err
 }
 
 // copyObjects copies commits, with all that they reach, from one repository to another. It needs no ref, and no

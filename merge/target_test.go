@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -66,6 +67,11 @@ func (p *place) claim(token uint64) Position {
 	return at
 }
 
+func (p *place) move(ctx context.Context, m Move) error {
+	_, err := p.target.Move(ctx, m)
+	return err
+}
+
 func (p *place) stale(err error, ref string) {
 	p.t.Helper()
 	if stale, ok := errors.AsType[*Stale](err); !ok || stale.Ref != ref {
@@ -78,32 +84,32 @@ func TestMove(t *testing.T) {
 		ctx := t.Context()
 		p.expect(p.at[0], Fence{})
 		first := Move{Token: 5, Sequence: 1, Old: p.at[0], New: p.at[1]}
-		p.stale(p.target.Move(ctx, first), FenceRef(mainRef)) // no claim yet
+		p.stale(p.move(ctx, first), FenceRef(mainRef)) // no claim yet
 		p.claim(5)
-		p.expect(p.at[0], Fence{5, 0, p.at[0]})
+		p.expect(p.at[0], Fence{5, 0, p.at[0], ""})
 		for range 2 {
-			if err := p.target.Move(ctx, first); err != nil {
+			if err := p.move(ctx, first); err != nil {
 				t.Fatal(err)
 			}
-			p.expect(p.at[1], Fence{5, 1, p.at[1]})
+			p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 		}
 		p.claim(5)
-		p.expect(p.at[1], Fence{5, 1, p.at[1]})
+		p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 
 		// A base that is not the ref's commit.
-		p.stale(p.target.Move(ctx, Move{5, 2, p.at[0], p.at[2]}), mainRef)
-		p.expect(p.at[1], Fence{5, 1, p.at[1]})
+		p.stale(p.move(ctx, Move{5, 2, p.at[0], p.at[2]}), mainRef)
+		p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 
 		// A later merger. The earlier one moves nothing any more, with the right base or a wrong one.
 		p.claim(6)
-		p.stale(p.target.Move(ctx, Move{5, 2, p.at[1], p.at[2]}), FenceRef(mainRef))
+		p.stale(p.move(ctx, Move{5, 2, p.at[1], p.at[2]}), FenceRef(mainRef))
 		_, err := p.target.Claim(ctx, 5)
 		p.stale(err, FenceRef(mainRef))
-		p.expect(p.at[1], Fence{6, 1, p.at[1]})
-		if err := p.target.Move(ctx, Move{6, 4, p.at[1], p.at[4]}); err != nil {
+		p.expect(p.at[1], Fence{6, 1, p.at[1], ""})
+		if err := p.move(ctx, Move{6, 4, p.at[1], p.at[4]}); err != nil {
 			t.Fatal(err)
 		}
-		p.expect(p.at[4], Fence{6, 4, p.at[4]})
+		p.expect(p.at[4], Fence{6, 4, p.at[4], ""})
 	})
 }
 
@@ -119,31 +125,31 @@ func TestMoveAfterReading(t *testing.T) {
 			}
 			return id
 		}
-		mine := write(Fence{5, 1, p.at[1]})
+		mine := write(Fence{5, 1, p.at[1], ""})
 		steps := []step{{mainRef, p.at[0], p.at[1]}, {FenceRef(mainRef), stopped.fence, mine}}
 		p.claim(6)
 		p.stale(p.target.transact(ctx, steps...), FenceRef(mainRef))
-		p.expect(p.at[0], Fence{6, 0, p.at[0]})
+		p.expect(p.at[0], Fence{6, 0, p.at[0], ""})
 
 		// The same with the right fence and a ref that has moved.
-		if err := p.target.Move(ctx, Move{6, 1, p.at[0], p.at[2]}); err != nil {
+		if err := p.move(ctx, Move{6, 1, p.at[0], p.at[2]}); err != nil {
 			t.Fatal(err)
 		}
 		now, err := p.target.Read(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps = []step{{mainRef, p.at[0], p.at[1]}, {FenceRef(mainRef), now.fence, write(Fence{6, 2, p.at[1]})}}
+		steps = []step{{mainRef, p.at[0], p.at[1]}, {FenceRef(mainRef), now.fence, write(Fence{6, 2, p.at[1], ""})}}
 		p.stale(p.target.transact(ctx, steps...), mainRef)
-		p.expect(p.at[2], Fence{6, 1, p.at[2]})
+		p.expect(p.at[2], Fence{6, 1, p.at[2], ""})
 
 		// Two first mergers: the fence does not exist for both.
 		p.run("update-ref", "-d", FenceRef(mainRef))
 		none := strings.Repeat("0", 40)
-		if err := p.target.transact(ctx, step{FenceRef(mainRef), none, write(Fence{7, 0, p.at[2]})}); err != nil {
+		if err := p.target.transact(ctx, step{FenceRef(mainRef), none, write(Fence{7, 0, p.at[2], ""})}); err != nil {
 			t.Fatal(err)
 		}
-		p.stale(p.target.transact(ctx, step{FenceRef(mainRef), none, write(Fence{8, 0, p.at[2]})}), FenceRef(mainRef))
+		p.stale(p.target.transact(ctx, step{FenceRef(mainRef), none, write(Fence{8, 0, p.at[2], ""})}), FenceRef(mainRef))
 	})
 }
 
@@ -165,7 +171,7 @@ func TestMoveOfOneRefIsCompleted(t *testing.T) {
 					}
 					p.run("update-ref", mainRef, p.at[1])
 				case "fence":
-					next := Fence{5, 1, p.at[1]}
+					next := Fence{5, 1, p.at[1], ""}
 					id, err := p.git.Feed(t.Context(), next.encode(), "hash-object", "-w", "--stdin")
 					if err != nil {
 						t.Fatal(err)
@@ -173,10 +179,10 @@ func TestMoveOfOneRefIsCompleted(t *testing.T) {
 					p.run("update-ref", FenceRef(mainRef), id)
 				}
 				p.claim(token)
-				if err := p.target.Move(t.Context(), Move{token, 1, p.at[0], p.at[1]}); err != nil {
+				if err := p.move(t.Context(), Move{token, 1, p.at[0], p.at[1]}); err != nil {
 					t.Fatalf("%s, %s moved: %v", name, moved, err)
 				}
-				p.expect(p.at[1], Fence{token, 1, p.at[1]})
+				p.expect(p.at[1], Fence{token, 1, p.at[1], ""})
 			}
 		}
 	})
@@ -196,22 +202,22 @@ func TestKilledPush(t *testing.T) {
 				t.Fatal(err)
 			}
 			move := Move{5, 1, p.at[0], p.at[1]}
-			err := p.target.Move(t.Context(), move)
+			err := p.move(t.Context(), move)
 			if _, ok := errors.AsType[*git.Error](err); !ok {
 				t.Errorf("killed: %v, want an error of git", err)
 			}
 			if moved {
-				p.expect(p.at[1], Fence{5, 1, p.at[1]})
+				p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 			} else {
-				p.expect(p.at[0], Fence{5, 0, p.at[0]})
+				p.expect(p.at[0], Fence{5, 0, p.at[0], ""})
 			}
 			if err := os.Remove(name); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.target.Move(t.Context(), move); err != nil {
+			if err := p.move(t.Context(), move); err != nil {
 				t.Fatal(err)
 			}
-			p.expect(p.at[1], Fence{5, 1, p.at[1]})
+			p.expect(p.at[1], Fence{5, 1, p.at[1], ""})
 		})
 	}
 }
@@ -257,15 +263,15 @@ func TestTargetMistakes(t *testing.T) {
 		"no old": {5, 1, "", p.at[1]},
 		"absent": {5, 1, p.at[0], strings.Repeat("1", 40)},
 	} {
-		if err := p.target.Move(t.Context(), move); err == nil {
+		if err := p.move(t.Context(), move); err == nil {
 			t.Errorf("%s: moved", name)
 		}
 	}
-	p.expect(p.at[0], Fence{5, 0, p.at[0]})
+	p.expect(p.at[0], Fence{5, 0, p.at[0], ""})
 }
 
 func TestFence(t *testing.T) {
-	f := Fence{17, 41, strings.Repeat("8c", 20)}
+	f := Fence{17, 41, strings.Repeat("8c", 20), ""}
 	if got, err := parseFence(string(f.encode())); err != nil || got != f {
 		t.Errorf("parsed as %+v, %v, want %+v", got, err, f)
 	}
@@ -281,7 +287,7 @@ func TestFence(t *testing.T) {
 	}
 	for ref, want := range map[string]string{
 		mainRef: "refs/interlock/fence/main", "refs/heads/release/1": "refs/interlock/fence/release/1",
-		"refs/x": "refs/interlock/fence/x",
+		"refs/x": "refs/interlock/fence-of/x",
 	} {
 		if got := FenceRef(ref); got != want {
 			t.Errorf("the fence of %s is %s, want %s", ref, got, want)

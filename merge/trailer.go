@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -15,16 +16,24 @@ const (
 	trailerLanding    = "Interlock-Landing"
 	trailerSubmission = "Interlock-Submission"
 	trailerProfile    = "Interlock-Profile"
-	// A squash has its head and its base as trailers, since they are not among its parents.
+	// The author and the checks, where they are known.
+	trailerAgent     = "Interlock-Agent"
+	trailerPrincipal = "Interlock-Credential"
+	trailerChecks    = "Interlock-Checks"
+	// A squash has its head as a trailer, since it is not among its parents, and each landing a base that is not that of
+	// history.
 	trailerHead = "Interlock-Head"
 	trailerBase = "Interlock-Base"
 )
 
+// maxTrailer is how many bytes the author's name, or the names of the checks, have in a trailer.
+const maxTrailer = 1 << 10
+
 // commit is the commit of a turn.
 func (t *Turn) commit(tree string, head *commit, profile string, renumbered []Renumber) commit {
 	c := commit{
-		tree: tree, parents: []string{t.Parent}, author: person(head.author), committer: committer,
-		authored: t.Submitted, committed: t.Staged,
+		tree: tree, parents: []string{t.Parent}, author: person(head.author),
+		committer: person(cmp.Or(t.Committer, committer)), authored: t.Submitted, committed: t.Staged, signature: t.Signature,
 	}
 	if t.Style != StyleSquash {
 		c.parents = append(c.parents, t.Head)
@@ -33,11 +42,16 @@ func (t *Turn) commit(tree string, head *commit, profile string, renumbered []Re
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s: %d\n%s: %s\n%s: %s\n", text, trailerLanding, t.Sequence, trailerSubmission, t.ID,
 		trailerProfile, profile)
+	for _, f := range [][2]string{{trailerAgent, t.Agent}, {trailerPrincipal, t.Principal}, {trailerChecks, t.Checks}} {
+		if value := oneLine(cut(f[1], maxTrailer)); value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", f[0], value)
+		}
+	}
 	if t.Style == StyleSquash {
 		fmt.Fprintf(&b, "%s: %s\n", trailerHead, t.Head)
-		if t.Base != "" {
-			fmt.Fprintf(&b, "%s: %s\n", trailerBase, t.Base)
-		}
+	}
+	if t.Base != "" {
+		fmt.Fprintf(&b, "%s: %s\n", trailerBase, t.Base)
 	}
 	if len(renumbered) > 0 {
 		text, err := json.Marshal(renumbered)
@@ -80,12 +94,18 @@ func (c *commit) turn() (t Turn, profile string, ok bool) {
 		return Turn{}, "", false
 	}
 	t = Turn{
-		Submission: Submission{ID: fields[trailerSubmission], Message: text, Submitted: c.authored},
-		Sequence:   sequence, Staged: c.committed,
+		Submission: Submission{
+			ID: fields[trailerSubmission], Message: text, Submitted: c.authored,
+			Agent: fields[trailerAgent], Principal: fields[trailerPrincipal],
+		},
+		Sequence: sequence, Staged: c.committed, Checks: fields[trailerChecks], Signature: c.signature,
+	}
+	if c.committer != committer {
+		t.Committer = c.committer
 	}
 	switch {
 	case len(c.parents) == 2 && fields[trailerHead] == "":
-		t.Style, t.Parent, t.Head = StyleMerge, c.parents[0], c.parents[1]
+		t.Style, t.Parent, t.Head, t.Base = StyleMerge, c.parents[0], c.parents[1], fields[trailerBase]
 	case len(c.parents) == 1 && git.CheckObject(fields[trailerHead]) == nil:
 		t.Style, t.Parent, t.Head, t.Base = StyleSquash, c.parents[0], fields[trailerHead], fields[trailerBase]
 	default:

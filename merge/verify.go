@@ -36,11 +36,15 @@ const (
 	FoundForeign FindingKind = "foreign"
 	// FoundSequence is a landing with a number that does not follow that of the landing before.
 	FoundSequence FindingKind = "sequence"
+	// FoundRewound is a branch that lacks the last landing: something moved it back, or replaced it.
+	FoundRewound FindingKind = "rewound"
 	// FoundMissing is a landing with a submission that is gone from the repository. It cannot be checked.
 	FoundMissing FindingKind = "missing"
 	// FoundProfile is a landing that comes out differently here and now, under another profile than its own. It
 	// cannot be judged: repeat Verify where Interlock, git and the drivers have the landing's profile.
 	FoundProfile FindingKind = "profile"
+	// FoundSignature is a landing with a bad signature, or without one of the keys that it must be signed with.
+	FoundSignature FindingKind = "signature"
 )
 
 // Damage reports whether the finding shows that the branch is not what the boundary made. FoundMissing and
@@ -53,9 +57,14 @@ type Report struct {
 	Landings int `json:"landings"`
 	// Same is how many have the tree and the commit that they should have.
 	Same int `json:"same"`
+	// Requests is how many of them a forge has merged, in a commit of its own. Each of them is on the branch as it was
+	// computed, below that commit, which has the same tree.
+	Requests int `json:"requests,omitempty"`
 	// OtherProfile is how many were made under another profile than the boundary's. Those that come out alike are
 	// counted in Same, too.
 	OtherProfile int `json:"other_profile"`
+	// Signatures has one for each landing, from VerifySignatures.
+	Signatures []Signature `json:"signatures,omitempty"`
 	// Findings are in the order of the branch, at most 1,000.
 	Findings []Finding `json:"findings,omitempty"`
 	// Truncated is set if there are more.
@@ -109,6 +118,10 @@ func (b *Boundary) Verify(ctx context.Context, head string, from uint64, progres
 		if before != 0 && t.Sequence != before+1 && t.Sequence != 1 {
 			r.add(FoundSequence, t.Sequence, c.id, "landing %d follows landing %d", t.Sequence, before)
 		}
+		if i == 0 && from == 0 && t.Sequence != 1 {
+			r.add(FoundSequence, t.Sequence, c.id, "the first landing of the branch is number %d: those before it are gone",
+				t.Sequence)
+		}
 		before = t.Sequence
 		if err := b.verify(ctx, &r, &c, t, profile); err != nil {
 			return r, err
@@ -120,32 +133,88 @@ func (b *Boundary) Verify(ctx context.Context, head string, from uint64, progres
 	return r, nil
 }
 
+// VerifyFence adds to a report whether the branch lacks the last landing that its fence names.
+func (b *Boundary) VerifyFence(ctx context.Context, r *Report, head string, f Fence) error {
+	if f.Commit == "" || f.Sequence == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, err := b.git.Run(ctx, git.Call{
+		Args: []string{"merge-base", "--is-ancestor", "--end-of-options", f.Commit, head}, Answers: []int{1, 128},
+	})
+	if err == nil && found.Exit != 0 {
+		r.add(FoundRewound, f.Sequence, f.Commit, "the last landing was number %d, and the branch does not have it: "+
+			"it was rewound or replaced; what it has dropped can be submitted again with --again", f.Sequence)
+	}
+	return err
+}
+
 // line returns the commits of a branch along first parents, from the oldest landing that counts, in their order.
 func (b *Boundary) line(ctx context.Context, head string, from uint64) (line []commit, err error) {
 	if err := git.CheckObject(head); err != nil {
 		return nil, err
 	}
-	// Git finds the landings of a long history faster than one request for each commit.
-	found, err := b.git.Output(ctx, "rev-list", "--first-parent", "--extended-regexp",
-		"--grep=^"+trailerLanding+": [0-9]+$", "--end-of-options", head)
+	// Git finds the landings of a long history faster than one request for each commit. Those that a forge has merged
+	// are second parents.
+	grep := []string{"rev-list", "--extended-regexp", "--grep=^" + trailerLanding + ": [0-9]+$"}
+	found, err := b.git.Output(ctx, append(slices.Clip(grep), "--first-parent", "--end-of-options", head)...)
 	if err != nil {
 		return nil, err
 	}
-	ids := strings.Fields(found)
-	if len(ids) == 0 {
-		return nil, nil
+	rows, err := b.git.Output(ctx, "rev-list", "--first-parent", "--parents", "--end-of-options", head)
+	if err != nil {
+		return nil, err
 	}
-	for id := head; ; {
-		c, err := b.readCommit(ctx, id)
+	landings := map[string]bool{}
+	for id := range strings.FieldsSeq(found) {
+		landings[id] = true
+	}
+	var list [][]string
+	var merged strings.Builder
+	for row := range strings.SplitSeq(rows, "\n") {
+		f := strings.Fields(row)
+		if list = append(list, f); len(f) == 3 && !landings[f[0]] {
+			merged.WriteString(f[2] + "\n")
+		}
+	}
+	if merged.Len() > 0 {
+		found, err = b.git.Feed(
+			ctx, []byte(merged.String()), append(slices.Clip(grep), "--no-walk=unsorted", "--ignore-missing", "--stdin")...,
+		)
 		if err != nil {
 			return nil, err
 		}
-		line = append(line, c)
-		t, _, ok := c.turn()
-		if id == ids[len(ids)-1] || ok && t.Sequence == from || len(c.parents) == 0 {
+		for id := range strings.FieldsSeq(found) {
+			landings[id] = true
+		}
+	}
+	last := 0
+	for i, f := range list {
+		if landings[f[0]] || len(f) == 3 && landings[f[2]] {
+			last = i + 1
+		}
+	}
+	for _, f := range list[:last] {
+		c, err := b.readCommit(ctx, f[0])
+		if err != nil {
+			return nil, err
+		}
+		part := []commit{c}
+		if _, _, ok := c.turn(); !ok {
+			chain, err := b.carried(ctx, &c)
+			if err != nil {
+				return nil, err
+			} else if chain != nil {
+				part = chain
+			}
+		}
+		begins := slices.IndexFunc(part, func(c commit) bool { t, _, ok := c.turn(); return ok && t.Sequence == from })
+		if begins >= 0 {
+			line = append(line, part[:begins+1]...)
 			break
 		}
-		id = c.parents[0]
+		line = append(line, part...)
 	}
 	slices.Reverse(line)
 	// A commit that only mentions a landing is no landing: the line begins with the first real one.
@@ -159,6 +228,9 @@ func (b *Boundary) line(ctx context.Context, head string, from uint64) (line []c
 // verify recomputes one landing.
 func (b *Boundary) verify(ctx context.Context, r *Report, c *commit, t Turn, profile string) error {
 	r.Landings++
+	if c.carrier != "" {
+		r.Requests++
+	}
 	if profile != b.digest {
 		r.OtherProfile++
 	}

@@ -50,6 +50,27 @@ type Directory struct {
 	Exceptions map[string]int `json:"exceptions,omitempty"`
 	// Moves are under way, in the order of their numbers. A namespace has at most one.
 	Moves []Move `json:"moves,omitempty"`
+	// Filling is there while the journal is being filled: see Filling. DecodeDirectory refuses such a directory, as
+	// versions do that do not know the field.
+	Filling *Filling `json:"filling,omitempty"`
+}
+
+// Filling is the mark of a journal that an act fills, such as a restore. It is the first value that the act writes,
+// and removed by the last: until then the journal is not whole, and no server may open it.
+type Filling struct {
+	Act   string `json:"act"` // as a person types it; "" for an act that was given up before it filled anything
+	ID    string `json:"id"`  // new with each try
+	Since string `json:"since"`
+	// Empty reports that nothing but the directory was written yet, so that any act may take the journal.
+	Empty bool   `json:"empty,omitempty"`
+	Beat  uint64 `json:"beat"` // changes with each sign of life
+}
+
+// FillingError reports a journal with a mark.
+type FillingError struct{ Filling }
+
+func (e *FillingError) Error() string {
+	return fmt.Sprintf("the journal is not whole: %q began to fill it at %s, and has not ended", e.Act, e.Since)
 }
 
 // Step is how far a move is. A move that is over is no longer in the directory.
@@ -91,7 +112,7 @@ func NewDirectory(shards int) (Directory, error) {
 }
 
 // DecodeDirectory returns the directory that Encode wrote. A field that this version does not know is an
-// error: a server that cannot keep a field must not write the directory.
+// error: a server that cannot keep a field must not write the directory. With a mark it is a *FillingError.
 func DecodeDirectory(data []byte) (Directory, error) {
 	var d Directory
 	r := json.NewDecoder(bytes.NewReader(data))
@@ -104,6 +125,9 @@ func DecodeDirectory(data []byte) (Directory, error) {
 	}
 	if err := d.Validate(); err != nil {
 		return Directory{}, err
+	}
+	if d.Filling != nil {
+		return Directory{}, &FillingError{*d.Filling}
 	}
 	return d, nil
 }

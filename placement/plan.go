@@ -158,16 +158,7 @@ func (t *table) choice(shard, besides int, alike tier) int {
 // the first that is its own. It may leave out one that comes after others to this member: a later view
 // shows it.
 func (t *table) plan(me int) Plan {
-	p := Plan{Takers: make([]string, len(t.seats))}
-	for s, holder := range t.holders {
-		if holder >= 0 {
-			continue
-		}
-		if m := t.taker(s); m >= 0 {
-			p.Takers[s] = t.members[m].ID
-			t.held[m]++
-		}
-	}
+	p := Plan{Takers: t.takers()}
 	copy(t.now, t.held)
 	for me < 0 || t.passesOn(me, t.lowest()) {
 		s, to := t.transfer()
@@ -189,6 +180,21 @@ func (t *table) plan(me int) Plan {
 		t.holders[s] = -1 // a plan moves a shard once
 	}
 	return p
+}
+
+// takers returns Plan.Takers, and counts what they are to take as theirs.
+func (t *table) takers() []string {
+	takers := make([]string, len(t.seats))
+	for s, holder := range t.holders {
+		if holder >= 0 {
+			continue
+		}
+		if m := t.taker(s); m >= 0 {
+			takers[s] = t.members[m].ID
+			t.held[m]++
+		}
+	}
+	return takers
 }
 
 // transfer returns the best next move, or -1. Those from draining members come first, then those from the

@@ -106,6 +106,18 @@ func (p *Planner) wary(now time.Time, v View, resting bool) Plan {
 	return t.plan(t.find(p.id))
 }
 
+// Successors returns the member that is to take each free seat of a view, passing over those that left seats free. It is
+// for the server that leaves a shard: it names the next holder of the seat, which then need not find it free.
+func (p *Planner) Successors(now time.Time, v View) []string {
+	t := newTable(v, &p.ranks)
+	for m := range t.members {
+		if now.Before(p.slow[t.members[m].ID]) {
+			t.doubt(m)
+		}
+	}
+	return t.takers()
+}
+
 // observe compares a view with what the planner remembers.
 func (p *Planner) observe(now time.Time, v View) {
 	for len(p.seats) < len(v.Seats) {

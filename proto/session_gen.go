@@ -435,6 +435,7 @@ func appendAcquire(b []byte, x *Op) []byte {
 	b = appendBool(b, 18, x.Brief)
 	b = appendBool(b, 19, x.Documents)
 	b = appendInt(b, 20, x.MaxPosition)
+	b = appendID(b, 21, (*[16]byte)(&x.TakeOver))
 	return b
 }
 
@@ -488,6 +489,8 @@ func decodeAcquire(x *Op, s []byte) error {
 			x.Documents = f.v != 0
 		case 20<<3 | wireVarint:
 			x.MaxPosition = int(f.v)
+		case 21<<3 | wireBytes:
+			err = id(&x.TakeOver, f.s)
 		}
 		if err != nil {
 			return err

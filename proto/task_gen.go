@@ -658,6 +658,7 @@ func appendTask(b []byte, num byte, x *interlock.Task) []byte {
 	b = appendString(b, 27, x.Reason)
 	b = appendBool(b, 28, x.Barred)
 	b = appendString(b, 29, x.Trace)
+	b = appendString(b, 30, x.DoneBy)
 	return closeMessage(b, start)
 }
 
@@ -730,6 +731,8 @@ func decodeTask(x *interlock.Task, s string) error {
 			x.Barred = f.v != 0
 		case 29<<3 | wireBytes:
 			err = text(&x.Trace, f.s)
+		case 30<<3 | wireBytes:
+			err = text(&x.DoneBy, f.s)
 		}
 		if err != nil {
 			return err

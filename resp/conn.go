@@ -226,7 +226,7 @@ func (c *client) identify() (err error) {
 	}
 	if !c.admitted {
 		c.admitted = true
-		server.Admit(c.raw)
+		c.caller.Admit(c.raw)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ tests | all)
     need tmux tmux
     need mkfs.xfs xfsprogs
     need git-lfs git-lfs
+    need gpg gpg
+    need gpg-agent gpg-agent
+    need ssh-keygen openssh-client
     need python3 python3
     need node nodejs
     need npm npm

@@ -430,6 +430,41 @@ func writeListedTicket(j *jsonOut, name string, r *engine.TicketRow) {
 	j.close()
 }
 
+// writeOwnLease writes an api.OwnLease as the member name, or as an element.
+func writeOwnLease(j *jsonOut, name string, r *engine.LeaseRow) {
+	j.open(name)
+	j.str("id", r.ID.String())
+	j.decimal("fence", uint64(r.Fence))
+	j.text("flow", r.Flow)
+	j.text("purpose", r.Purpose)
+	j.openArray("claims")
+	for i := range r.Claims {
+		writeClaim(j, "", &r.Claims[i])
+	}
+	j.closeArray()
+	j.str("liveness", r.Liveness.String())
+	j.ms("held_ms", r.Held)
+	j.ms("expires_in_ms", r.ExpiresIn)
+	j.close()
+}
+
+// writeOwnTicket writes an api.OwnTicket as the member name, or as an element.
+func writeOwnTicket(j *jsonOut, name string, r *engine.TicketRow) {
+	j.open(name)
+	j.str("id", r.ID.String())
+	j.text("flow", r.Flow)
+	j.text("purpose", r.Purpose)
+	j.openArray("claims")
+	for i := range r.Claims {
+		writeClaim(j, "", &r.Claims[i])
+	}
+	j.closeArray()
+	j.int("position", int64(r.Position))
+	j.bool("offered", r.Offered)
+	j.ms("waited_ms", r.Waited)
+	j.close()
+}
+
 // writeFlow writes an api.Name as the member name, or as an element.
 func writeFlow(j *jsonOut, name string, f *engine.FlowRef) {
 	j.open(name)
@@ -1067,6 +1102,7 @@ func writeTask(j *jsonOut, name string, t *interlock.Task, c *call, whole bool) 
 			j.value("result", t.Result)
 		}
 	}
+	j.said("done_by", t.DoneBy)
 	j.duration("settled_ms", t.Settled)
 	j.said("reason", t.Reason)
 	j.close()

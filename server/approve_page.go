@@ -19,8 +19,9 @@ import (
 
 // The page behind a link in a message about a question: GET shows the question and changes nothing,
 // since chats and mail scanners open links by themselves; POST answers it. The token in the path
-// is the right to answer that one question, as the principal webhook:NAME. It is never logged: the
-// route in logs and metrics has the pattern of the path.
+// shows that one question. It answers it too, as the principal webhook:NAME, as long as the principal
+// that confirmed the webhook's receiver may answer itself; else the reader has to log in. The token
+// is never logged: the route in logs and metrics has the pattern of the path.
 
 const pageStyle = `body{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.3rem}blockquote{margin:1rem 0;padding:.6rem 1rem;border-left:4px solid #888}
@@ -43,6 +44,7 @@ var approvePage = template.Must(template.New("approve").Parse(`<!doctype html>
 {{if .Notice}}<p>{{.Notice}}</p>{{end}}
 {{if .Question}}<blockquote>{{.Question}}</blockquote>
 <dl>{{range .Facts}}<dt>{{.Name}}</dt><dd><pre>{{.Value}}</pre></dd>{{end}}</dl>{{end}}
+{{if .Login}}<p><a href="/ui/work">Log in to answer</a> with a credential that may approve.</p>{{end}}
 {{if .Open}}<form method="post">
 <label>Your name (shown as a claim) <input name="by" maxlength="128" autocomplete="name"></label>
 <label>Reason <input name="reason" maxlength="512"></label>
@@ -60,6 +62,7 @@ type questionPage struct {
 	Title, Notice, Question string
 	Facts                   []pageFact
 	Open                    bool
+	Login                   bool // the link is no right to answer
 }
 
 func (p *questionPage) add(name, value string) {
@@ -99,11 +102,25 @@ func (c *call) openLink() (l webhook.Link, ok bool) {
 		return l, false
 	}
 	c.namespace = l.Namespace
-	c.identity = Identity{
-		Principal: &interlock.Principal{Name: interlock.WebhookPrefix + l.Webhook, Roles: interlock.RoleApprover},
-		Namespace: l.Namespace,
+	c.identity = Identity{Namespace: l.Namespace}
+	if c.s.credentials != nil { // else everyone may answer
+		p := &interlock.Principal{Name: interlock.WebhookPrefix + l.Webhook, Roles: interlock.RoleViewer}
+		if c.s.credentials.grants(l.Namespace, l.Approver, interlock.RoleApprover) {
+			p.Roles = interlock.RoleApprover
+		}
+		c.identity.Principal = p
 	}
 	return l, true
+}
+
+// mustLogIn replaces the form of a page by a way to log in, if the link is no right to answer.
+func (c *call) mustLogIn(p *questionPage) bool {
+	if !p.Open || c.identity.Principal.Has(interlock.RoleApprover) {
+		return false
+	}
+	p.Open, p.Login = false, true
+	p.Notice = "This link answers nothing: no principal that may approve now has confirmed the receiver of its webhook."
+	return true
 }
 
 // question reads the question of a link as it stands. ok is false when the call was answered.
@@ -225,6 +242,7 @@ func (c *call) showQuestion() {
 	if !p.Open {
 		status = http.StatusGone
 	}
+	c.mustLogIn(p)
 	c.page(status, p)
 }
 
@@ -250,10 +268,15 @@ func (c *call) answerQuestion() {
 		c.page(http.StatusGone, p)
 		return
 	}
+	if c.mustLogIn(p) {
+		c.page(http.StatusForbidden, p)
+		return
+	}
 	form := c.r.PostForm
 	cmd := &engine.Answer{
 		Head: c.head(), Fence: l.Fence, By: strings.TrimSpace(form.Get("by")), Reason: form.Get("reason"),
 	}
+	cmd.Actor = interlock.WebhookPrefix + l.Webhook
 	if cmd.Verdict, ok = interlock.ParseVerdict(form.Get("verdict")); !ok {
 		p.Notice = "Choose one of both answers."
 		c.page(http.StatusBadRequest, p)

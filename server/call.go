@@ -185,9 +185,7 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 		return nil, false
 	}
 	if err != nil {
-		// The client has gone, or sends too slowly; the connection ends either way.
-		c.w.Header().Set("Connection", "close")
-		c.refuse(interlock.CodeInvalidRequest, "the body did not arrive completely within "+readTimeout.String())
+		c.bodyMissing()
 		return nil, false
 	}
 	if len(content) > limit {
@@ -198,6 +196,13 @@ func (c *call) content(limit int) (content []byte, ok bool) {
 		return nil, false
 	}
 	return content, true
+}
+
+// bodyMissing refuses a call with a body that did not arrive: the client has gone, or sends too slowly. The connection
+// ends either way.
+func (c *call) bodyMissing() {
+	c.w.Header().Set("Connection", "close")
+	c.refuse(interlock.CodeInvalidRequest, "the body did not arrive completely within "+readTimeout.String())
 }
 
 // errNoRoom is why a body is not read on.

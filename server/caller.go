@@ -34,8 +34,8 @@ func (s *Server) Caller(bearer, namespace string) (*Caller, error) {
 	return c, c.identify()
 }
 
-// Admit takes note that a known client has come over a connection of a Gate.
-func Admit(conn net.Conn) { admitConn(conn) }
+// Admit takes note that the caller has come over a connection of a Gate.
+func (c *Caller) Admit(conn net.Conn) { admitConn(conn, &c.identity) }
 
 // identify looks the credential up again: it may have been withdrawn, or have other rights.
 func (c *Caller) identify() (err error) {

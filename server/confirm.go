@@ -172,6 +172,9 @@ func (c *call) reaches(role string) bool {
 	for _, at := range c.s.directory.Locations() {
 		if at.Server != nil {
 			owned++
+		} else if role == "" && !at.Unreached.IsZero() {
+			c.fail(ownerSilent(at.Active))
+			return false
 		} else if role == "" && (c.s.forward == nil || at.Active.HTTP == "") {
 			c.active = at.Active
 			c.fail(notOwner(at.Active))
@@ -189,6 +192,9 @@ func (c *call) reaches(role string) bool {
 // getHealth reports whether the process can still answer. If not, it must be restarted. It
 // is about the process alone, and asks no journal.
 func (c *call) getHealth() {
+	if f := c.s.forward; f != nil && f.Woken != nil && c.r.Header.Get(lookHeader) != "" {
+		f.Woken()
+	}
 	select {
 	case <-c.s.shard.Failed():
 		c.failed()

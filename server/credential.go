@@ -3,14 +3,18 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/interlockdev/interlock"
 )
@@ -41,6 +45,9 @@ type Credentials struct {
 	path    string
 	table   atomic.Pointer[credentialTable]
 	changed broadcast // the table is another one
+
+	mu   sync.Mutex // for one reader at a time; guards read
+	read fileStamp  // of the file that was read last, usable or not
 }
 
 // credentialTable finds candidates by the first bytes of their digest. The duration of a
@@ -67,6 +74,9 @@ const (
 	groupWord         = "group="
 	maxCredentialFile = 16 << 20
 	maxBearerBytes    = 512
+
+	// credentialLooks is the time between two looks at the file.
+	credentialLooks = 5 * time.Second
 )
 
 // LoadCredentials reads the file at path. The error names the line.
@@ -79,11 +89,14 @@ func LoadCredentials(path string) (*Credentials, error) {
 // error contains the reason. Streams and waits in the name of a credential that was removed or
 // changed are ended.
 func (c *Credentials) Reload() error {
-	info, err := os.Stat(c.path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stamp, err := stampOf(c.path) // first: what changes while it is read is read again
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	if info.Size() > maxCredentialFile {
+	c.read = stamp
+	if stamp.size > maxCredentialFile {
 		return fmt.Errorf("credentials: %s has more than %d bytes", c.path, maxCredentialFile)
 	}
 	content, err := os.ReadFile(c.path)
@@ -97,6 +110,37 @@ func (c *Credentials) Reload() error {
 	c.table.Store(&table)
 	c.changed.all()
 	return nil
+}
+
+// Watch reads the file again when it has changed, until ctx ends. A file that is another one at each look is still
+// being written, and half of it would end the streams of the other half: it is read when two looks have found the
+// same. What cannot be read or used is logged once.
+func (c *Credentials) Watch(ctx context.Context, log *slog.Logger) {
+	looks := time.NewTicker(credentialLooks)
+	defer looks.Stop()
+	missing := false
+	for last := (fileStamp{}); ; {
+		select {
+		case <-looks.C:
+		case <-ctx.Done():
+			return
+		}
+		stamp, err := stampOf(c.path)
+		c.mu.Lock()
+		changed := stamp != c.read
+		c.mu.Unlock()
+		switch {
+		case err != nil && !missing:
+			log.Error("the credentials stay as they were", "error", err)
+		case err == nil && changed && stamp == last:
+			if err := c.Reload(); err != nil {
+				log.Error("the credentials stay as they were", "error", err)
+			} else {
+				log.Info("credentials were read again")
+			}
+		}
+		missing, last = err != nil, stamp
+	}
 }
 
 func parseCredentials(content []byte) (credentialTable, error) {
@@ -239,6 +283,19 @@ func parseNames(list *[]string, what, names string) error {
 		*list = append(*list, name)
 	}
 	return nil
+}
+
+// grants reports whether a credential of a namespace has a name and one of some roles now.
+func (c *Credentials) grants(ns interlock.Namespace, name string, roles interlock.Roles) bool {
+	for _, list := range *c.table.Load() {
+		for i := range list {
+			p := list[i].Principal
+			if name != "" && p.Name == name && (list[i].Namespace == "" || list[i].Namespace == ns) && p.Has(roles) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lookup returns the identity that a secret proves.

@@ -1,11 +1,18 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
@@ -223,4 +230,97 @@ func TestRightsOfCredentials(t *testing.T) {
 			t.Errorf("%+v became %q", p, line)
 		}
 	}
+}
+
+// A file that changes is read without a signal: also one behind a link that is exchanged, as the kubelet does. What
+// stood there for less than the time between two looks, as half a file, is never used, and neither is a broken or
+// missing one.
+func TestCredentialsAreWatched(t *testing.T) {
+	var lines [4]string
+	var secrets [len(lines)]string
+	for i := range lines {
+		secrets[i], lines[i] = newSecret(t, fmt.Sprintf("c%d", i), "acme")
+	}
+	for seed := range uint64(20) {
+		inBubble(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			c := credentialsFile(t, lines[0])
+			dir, logged := filepath.Dir(c.path), &countingHandler{}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); c.Watch(ctx, slog.New(logged)) }()
+			// What is in the file: a line, none of them (-1), or no file (-2). Each write has a number.
+			type content struct{ line, write int }
+			now, before, read, used, errs, infos := content{}, content{-3, 0}, content{}, 0, int32(0), int32(0)
+			write := 0
+			put := func(line int) {
+				write++
+				now = content{line, write}
+				text := "nonsense"
+				if line >= 0 {
+					text = lines[line]
+				}
+				name := filepath.Join(dir, fmt.Sprintf("v%d", write))
+				changed := time.Unix(int64(write), 0) // the clock of a file system may be slower than these writes
+				if err := errors.Join(
+					os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, changed, changed), os.Remove(c.path),
+					os.Symlink(name, c.path),
+				); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			pass(credentialLooks / 2)
+			for step := range 100 {
+				for range random.IntN(3) { // the last of several writes between two looks counts
+					switch line := random.IntN(8); {
+					case line < len(lines):
+						put(line)
+					case line == len(lines):
+						put(-1)
+					case line == len(lines)+1:
+						now = content{-2, 0}
+						_ = os.Remove(c.path)
+					}
+				}
+				pass(credentialLooks)
+				switch {
+				case now.line == -2 && before.line != -2:
+					errs++
+				case now.line == -2 || now != before || now == read:
+				case now.line == -1:
+					read, errs = now, errs+1
+				default:
+					read, used, infos = now, now.line, infos+1
+				}
+				before = now
+				for i, secret := range secrets {
+					if _, ok := c.lookup(secret); ok != (i == used) {
+						t.Fatalf("seed %d, step %d: secret %d is known: %v; want that of line %d", seed, step, i, ok, used)
+					}
+				}
+				if e, i := logged.errors.Load(), logged.infos.Load(); e != errs || i != infos {
+					t.Fatalf("seed %d, step %d: %d errors and %d readings logged, want %d and %d", seed, step, e, i, errs, infos)
+				}
+			}
+			stop()
+			<-ended
+		})
+	}
+}
+
+// countingHandler counts lines of a log.
+type countingHandler struct {
+	slog.Handler
+	errors, infos atomic.Int32
+}
+
+func (h *countingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *countingHandler) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelError {
+		h.errors.Add(1)
+	} else {
+		h.infos.Add(1)
+	}
+	return nil
 }

@@ -31,6 +31,11 @@ func (c *call) getDifferences() {
 		)
 		return
 	}
+	leave, ok := c.enterHistories()
+	if !ok {
+		return
+	}
+	defer leave()
 	to := shard.Moment{Index: newest.Index}
 	from, ok := c.momentFor("from", newest.Index)
 	if ok && c.query.Get("to") != "" {

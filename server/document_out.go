@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +15,11 @@ import (
 // writeDocuments writes an array of documents, with their bodies if values is set,
 // or else those that are there.
 func writeDocuments(j *jsonOut, name string, list []interlock.Document, values bool) {
+	room := 0
+	for i := range list {
+		room += len(list[i].Body)
+	}
+	j.b = slices.Grow(j.b, room+room/16) // a buffer that grows by steps is some times as large on the heap
 	j.openArray(name)
 	for i := range list {
 		writeDocument(j, "", &list[i], values || list[i].Body != nil)
@@ -74,7 +80,8 @@ func writeBody(j *jsonOut, contentType string, body []byte) {
 	case isJSONType(contentType) && json.Valid(body):
 		j.value("value", body)
 	default:
-		j.str("text", string(body))
+		j.name("text")
+		j.b = appendJSONString(j.b, body)
 	}
 }
 

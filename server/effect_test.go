@@ -71,7 +71,7 @@ func TestActionsAreReadStrictly(t *testing.T) {
 			`{"target":"x"}`: "tool is empty",
 			`{"tool":"x"}`:   "target is empty",
 			`{"tool":"x","target":"y","arguments":[]}`:                         "want a JSON object",
-			`{"tool":"x","target":"y","arguments":{"a":1,"a":2}}`:              "canonical form",
+			`{"tool":"x","target":"y","arguments":{"a":1,"a":2}}`:              "occurs twice",
 			`{"tool":"x","target":"y","arguments":{"cents":9007199254740993}}`: "as a string",
 			`{"tool":"x","target":"y","lease":"x"}`:                            "id of a lease",
 		} {

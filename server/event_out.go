@@ -65,6 +65,11 @@ func (o *eventOut) entry(index interlock.Index, epoch interlock.Epoch, events []
 	return o.err
 }
 
+// isFull reports whether rest sends something.
+func (o *eventOut) isFull() bool {
+	return len(o.json.b) > flushAbove || time.Since(o.sent) >= keepAliveEvery
+}
+
 // rest sends the collected events if they are large. It may take as long as the reader does.
 func (o *eventOut) rest() error {
 	if len(o.json.b) > flushAbove {

@@ -102,7 +102,11 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 		c.refuse(interlock.CodeHistoryTrimmed, fmt.Sprintf("event %d is no longer kept: the oldest is %d", from, first))
 		return
 	}
-	leave, ok := c.enterStreams()
+	enter := c.enterPage
+	if follow {
+		enter = c.enterStreams
+	}
+	leave, ok := enter()
 	if !ok {
 		return
 	}
@@ -116,8 +120,8 @@ func (c *call) follow(out *eventOut, from, newest interlock.Index, follow bool) 
 	c.streamEvents(out, from, newest, follow)
 }
 
-// enterStreams admits one more reader of events. ok is false when the call was answered, else the reader calls
-// leave.
+// enterStreams admits one more reader of events that stays. ok is false when the call was answered, else the reader
+// calls leave.
 func (c *call) enterStreams() (leave func(), ok bool) {
 	left, ok := c.s.streams.enter(c.namespace)
 	if !ok {
@@ -127,11 +131,16 @@ func (c *call) enterStreams() (leave func(), ok bool) {
 		)
 		return nil, false
 	}
+	return c.countStream(left), true
+}
+
+// countStream counts a reader of events, until it calls leave.
+func (c *call) countStream(left func()) (leave func()) {
 	c.s.obs.figures.streams.Inc()
 	return func() {
 		c.s.obs.figures.streams.Dec()
 		left()
-	}, true
+	}
 }
 
 // beginStream begins an answer of a content type that is written part by part.
@@ -234,7 +243,7 @@ func (c *call) streamEvents(out *eventOut, from, newest interlock.Index, follow 
 				}
 				return endOfNamespace(events)
 			},
-			Visited: out.rest,
+			Visited: out.rest, Full: out.isFull,
 			Reached: func(index interlock.Index) error {
 				if !follow && index >= newest {
 					return errEnough

@@ -25,6 +25,11 @@ const (
 // limit events, with all of the last entry, or when maxBackwards entries were looked at, and may then have
 // fewer events, or none.
 func (c *call) eventsBefore(filter eventFilter, newest interlock.Index) {
+	done, ok := c.enterHistories()
+	if !ok {
+		return
+	}
+	defer done()
 	before, ok := c.beforeParam(&filter, newest)
 	if !ok {
 		return
@@ -33,7 +38,7 @@ func (c *call) eventsBefore(filter eventFilter, newest interlock.Index) {
 	if !ok {
 		return
 	}
-	leave, ok := c.enterStreams()
+	leave, ok := c.enterPage()
 	if !ok {
 		return
 	}
@@ -68,6 +73,7 @@ func (c *call) eventsBefore(filter eventFilter, newest interlock.Index) {
 	if next > 0 {
 		c.w.Header().Set("Interlock-Before", next.String())
 	}
+	done()
 	c.beginStream("application/x-ndjson")
 	c.write(page)
 }

@@ -47,6 +47,7 @@ type figures struct {
 
 	forwarded *prometheus.CounterVec
 	relayed   prometheus.Gauge
+	unreached prometheus.Gauge
 	calls     *prometheus.CounterVec
 	byRoute   sync.Map // of routeStatus to prometheus.Counter
 	streams   prometheus.Gauge
@@ -171,6 +172,10 @@ func newFigures() *figures {
 		Name: "interlock_forwarded_total",
 		Help: "Calls and streams that were forwarded to the owner of another shard, by API: http, stream or resp.",
 	}, []string{"api"})
+	f.unreached = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "interlock_unreached_servers",
+		Help: "Servers over the same journal that do not answer this one.",
+	})
 	f.relayed = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "interlock_relayed_streams",
 		Help: "Current session streams that this server relays to the owner of another shard.",
@@ -180,7 +185,8 @@ func newFigures() *figures {
 		Help: "Commands at the Redis port that Redis would carry out, by reason: script, not_owner or unclear_owner.",
 	}, []string{"reason"})
 	f.registry.MustRegister(wait, hold, f.acquires, expiries, f.fenceRefusals, f.deadlocks, f.yields, f.droppedLines,
-		f.unreadable, f.forwarded, f.relayed, f.jumped, f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls,
+		f.unreached, f.unreadable, f.forwarded, f.relayed, f.jumped,
+		f.appendSeconds, f.batchEntries, f.batchBytes, f.lag, f.calls,
 		f.streams, f.viewers, f.snapshotSeconds, f.redis,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(ofCollector)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

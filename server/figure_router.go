@@ -49,26 +49,54 @@ func (f *figures) gatherer(tenants bool) prometheus.Gatherer {
 	return f.registry
 }
 
+// mostShards is the number of shards of a journal up to which each has figures of its own.
+const mostShards = 64
+
+// allShards is the label of the sums of more.
+const allShards = "all"
+
+// SeriesOfShard returns how many label sets each metric by namespace has in a shard, of so many: those of mostShards
+// shards are the most that a server has, whatever number it owns.
+func SeriesOfShard(series, shards int) int {
+	if series == 0 || shards <= mostShards {
+		return series
+	}
+	return max(1, series*mostShards/shards)
+}
+
 // gatherShards gathers the figures of a router: of its shards, with the label shard if there are several, and
-// those of the process from itself.
+// those of the process from itself. With more than mostShards in the journal they are sums over the server's shards:
+// so the series do not depend on the shards that it owns, and their number is bounded.
 func (s *Server) gatherShards(tenants bool) ([]*dto.MetricFamily, error) {
 	byName := map[string]*dto.MetricFamily{}
+	unreached := 0
+	for _, p := range s.directory.Peers() {
+		if !p.Unreached.IsZero() {
+			unreached++
+		}
+	}
+	s.obs.figures.unreached.Set(float64(unreached))
 	own, failed := s.obs.figures.gatherer(tenants).Gather()
 	locations := s.directory.Locations()
-	shards := 0
+	sums := sums{}
 	for _, at := range locations {
 		if at.Server == nil {
 			continue
 		}
-		shards++
 		theirs, err := at.Server.obs.figures.gatherer(tenants).Gather()
 		failed = errors.Join(failed, err)
 		for _, f := range theirs {
 			if !strings.HasPrefix(f.GetName(), "interlock_") || f.GetName() == "interlock_build_info" ||
-				f.GetName() == "interlock_relayed_streams" {
+				f.GetName() == "interlock_relayed_streams" || f.GetName() == "interlock_unreached_servers" {
 				continue // of the process: the router has it
 			}
-			if len(locations) > 1 {
+			if len(locations) > mostShards {
+				if f.GetName() == "interlock_epoch" || f.GetName() == "interlock_journal_index" {
+					continue // they have no sum
+				}
+				sums.add(f)
+				f.Metric = nil
+			} else if len(locations) > 1 {
 				label(f, "shard", strconv.Itoa(at.Shard))
 			}
 			if known := byName[f.GetName()]; known != nil {
@@ -77,6 +105,12 @@ func (s *Server) gatherShards(tenants bool) ([]*dto.MetricFamily, error) {
 				byName[f.GetName()] = f
 			}
 		}
+	}
+	for name, list := range sums {
+		for _, m := range list {
+			byName[name].Metric = append(byName[name].Metric, m)
+		}
+		label(byName[name], "shard", allShards)
 	}
 	for _, f := range own {
 		known := byName[f.GetName()]
@@ -93,6 +127,44 @@ func (s *Server) gatherShards(tenants bool) ([]*dto.MetricFamily, error) {
 	}
 	slices.SortFunc(list, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return list, failed
+}
+
+// sums are the metrics of several shards together: by family, and then by their labels.
+type sums map[string]map[string]*dto.Metric
+
+// add adds the metrics of a shard. The registry has sorted their labels. Sums have the classic buckets alone.
+func (s sums) add(f *dto.MetricFamily) {
+	of := s[f.GetName()]
+	if of == nil {
+		of = map[string]*dto.Metric{}
+		s[f.GetName()] = of
+	}
+	for _, m := range f.Metric {
+		key := ""
+		for _, l := range m.Label {
+			key += strconv.Quote(l.GetName()) + strconv.Quote(l.GetValue())
+		}
+		if h := m.Histogram; h != nil {
+			m.Histogram = &dto.Histogram{SampleCount: h.SampleCount, SampleSum: h.SampleSum, Bucket: h.Bucket}
+		}
+		sum := of[key]
+		if sum == nil {
+			of[key] = m
+			continue
+		}
+		switch {
+		case m.Counter != nil:
+			*sum.Counter.Value += m.Counter.GetValue()
+		case m.Gauge != nil:
+			*sum.Gauge.Value += m.Gauge.GetValue()
+		case m.Histogram != nil:
+			*sum.Histogram.SampleCount += m.Histogram.GetSampleCount()
+			*sum.Histogram.SampleSum += m.Histogram.GetSampleSum()
+			for i, b := range m.Histogram.Bucket {
+				*sum.Histogram.Bucket[i].CumulativeCount += b.GetCumulativeCount()
+			}
+		}
+	}
 }
 
 // label adds a label to all metrics of a family.

@@ -33,6 +33,8 @@ type member struct {
 	streams    *server.Streams
 	others     [2]atomic.Pointer[member] // the owners of the shards, as this server believes
 	lost       atomic.Bool               // it owns nothing any more
+	silent     atomic.Bool               // the others have not answered it for long
+	forward    *server.Forwarder
 }
 
 func (m *member) Locate(ns interlock.Namespace) server.Location {
@@ -48,6 +50,9 @@ func (m *member) Locations() []server.Location {
 			list[s].Server, list[s].Streams = m.apis, m.streams
 		case owner != nil && owner != m:
 			list[s].Active = server.Active{HTTP: owner.http, GRPC: owner.grpc}
+			if m.silent.Load() {
+				list[s].Unreached = time.Now().Add(-time.Minute)
+			}
 		}
 	}
 	return list
@@ -58,7 +63,9 @@ func (m *member) Peers() []server.Peer {
 }
 
 // serveMembers starts two servers over two shards, with sockets of the loopback.
-func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*member) {
+func serveMembers(
+	t *testing.T, credentials *server.Credentials, change ...func(*http.Server),
+) (members [2]*member) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	for i := range members {
@@ -76,7 +83,8 @@ func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*me
 			t.Fatal(err)
 		}
 		m.streams = server.NewStreams(m.apis, server.StreamConfig{})
-		cfg.Forward = server.NewForwarder(nil)
+		m.forward = server.NewForwarder(nil, nil)
+		cfg.Forward = m.forward
 		router, err := server.NewRouter(cfg, m)
 		if err != nil {
 			t.Fatal(err)
@@ -85,6 +93,9 @@ func serveMembers(t *testing.T, credentials *server.Credentials) (members [2]*me
 		m.sessions = &door{Listener: listen(t), came: make(chan *visit, 100)}
 		m.http, m.grpc = "http://"+web.Addr().String(), m.sessions.Addr().String()
 		served := router.HTTPServer()
+		for _, c := range change {
+			c(served)
+		}
 		streams := server.NewStreams(router, server.StreamConfig{}).Server()
 		go served.Serve(web)
 		go streams.Serve(m.sessions)
@@ -397,5 +408,53 @@ func TestRouterCollects(t *testing.T) {
 	}
 	if strings.Contains(text, `shard="0"`) {
 		t.Error("the metrics show a shard of another server")
+	}
+}
+
+// A body that does not arrive ends the call at each server: at the owner, and at the one that forwards. One that has
+// arrived leaves the call its time.
+func TestForwardedHalfBodies(t *testing.T) {
+	members := serveMembers(t, nil, func(s *http.Server) { s.ReadTimeout = 300 * time.Millisecond })
+	head := "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nInterlock-Namespace: " +
+		namespaceOf(1) + "\r\n"
+	for name, half := range map[string]string{
+		"announced":            "Content-Length: 900000\r\n\r\n{",
+		"announced, no byte":   "Content-Length: 20\r\n\r\n",
+		"chunked":              "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+		"chunked, no chunk":    "Transfer-Encoding: chunked\r\n\r\n",
+		"chunked, without end": "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+	} {
+		for i, m := range members {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(m.http, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(busy.Patience()))
+			if _, err := io.WriteString(conn, head+half); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
+				t.Errorf("%s, at server %d: %v, %.60q", name, i, err, answer)
+			}
+		}
+	}
+	held := `{"claims":[{"key":"k:1"}]}`
+	for range 2 { // the second one waits in line, for longer than a body may take
+		conn, err := net.Dial("tcp", strings.TrimPrefix(members[0].http, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(busy.Patience()))
+		_, err = fmt.Fprintf(conn, "%sConnection: close\r\nContent-Length: %d\r\n\r\n%s", head, len(held), held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 20") {
+			t.Errorf("%v, %q", err, answer)
+		}
+		held = `{"claims":[{"key":"k:1"}],"on_conflict":"wait","wait_ms":900}`
 	}
 }

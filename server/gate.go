@@ -5,122 +5,101 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/interlockdev/interlock"
-	"github.com/interlockdev/interlock/internal/problem"
-	"github.com/interlockdev/interlock/internal/prose"
 )
 
 // Gate bounds the connections of all APIs together. Each takes a file descriptor, and the
 // journal needs some of those too.
 //
-//	accepted ─► anonymous ─── a request under a known credential ─► admitted
-//	                │
-//	                └─ closed, oldest first, where others need the place
+//	accepted ─► anonymous ─── a request under a known credential ─► admitted, if there is a place ─┐
+//	              ▲  │                                                                             │
+//	              │  └─ closed, oldest first, if others need the place                             │
+//	              └─ the newest of the credential with the most, if one with fewer needs the place ┘
 //
-// Admitted connections are never closed for the sake of others. Anonymous ones have half of the
-// places at most, so that connections without requests keep no client out for long. Where every
-// place is taken by an admitted connection, newcomers are refused until one leaves. A server that
-// asks for no credentials admits with any whole request.
+// Anonymous connections have half of the places at most, so that those without requests keep no client out for long,
+// and a sixteenth is always theirs, so that each client can show a credential. The other places are shared by
+// credentials: one with fewer connections takes a place from the one with the most, if that has two more. So a
+// credential may have all places that no other one wants, and no more than its equal part if others want theirs. A
+// connection without a place is anonymous, and answered until another one takes its place; its last request counts as
+// its age. A connection belongs to the credential of its last request, because those of other servers carry the calls
+// of many. A server that asks for no credentials admits with any whole request.
 type Gate struct {
 	limit int
 	log   *slog.Logger
 
 	mu        sync.Mutex
 	open      int
-	anonymous list.List // of *visitor, oldest first
+	anonymous list.List             // of *visitor, oldest first
+	admitted  map[string]*list.List // of *visitor, oldest first, by credential
 	warned    time.Time
-
-	refused atomic.Int64
-	linger  chan struct{} // one for each refusal that is still being read by its client
 }
 
-const (
-	// lingers bounds the refused connections that are kept until their client has read why;
-	// beyond that they are closed at once. lingerTime is how long one is kept at most.
-	lingers    = 4
-	lingerTime = time.Second
+// warnEvery is how often the log reports that connections are closed, at most.
+const warnEvery = 10 * time.Second
 
-	// warnEvery is how often the log reports that connections are refused, at most.
-	warnEvery = 10 * time.Second
-)
+// newcomers is the part of the places that is kept for those that have not shown a credential yet.
+const newcomers = 16
 
 // NewGate makes a gate for so many connections. 0 means any number.
 func NewGate(limit int, log *slog.Logger) *Gate {
 	if log == nil {
 		log = slog.Default()
 	}
-	return &Gate{limit: limit, log: log, linger: make(chan struct{}, lingers)}
+	return &Gate{limit: limit, log: log, admitted: map[string]*list.List{}}
 }
 
-// Listener counts the connections of a listener. With words, a refused client gets an HTTP answer
-// with the reason: right for plain HTTP, and for nothing else.
-func (g *Gate) Listener(l *net.TCPListener, words bool) net.Listener {
-	return &gateListener{TCPListener: l, gate: g, words: words}
-}
+// Listener counts the connections of a listener.
+func (g *Gate) Listener(l *net.TCPListener) net.Listener { return &gateListener{l, g} }
 
 type gateListener struct {
 	*net.TCPListener
-	gate  *Gate
-	words bool
+	gate *Gate
 }
 
-// Accept returns the next connection that finds a place.
+// Accept returns the next connection.
 func (l *gateListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.AcceptTCP()
-		if err != nil {
-			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-				l.gate.crowded()
-			}
-			return nil, err
+	conn, err := l.AcceptTCP()
+	if err != nil {
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.gate.crowded()
 		}
-		if v := l.gate.enter(conn); v != nil {
-			return v, nil
-		}
-		l.gate.refuse(conn, l.words)
+		return nil, err
 	}
+	return l.gate.enter(conn), nil
 }
 
 // visitor is one connection. It is a *net.TCPConn in all but Close.
 type visitor struct {
 	*net.TCPConn
 	gate *Gate
-	at   *list.Element // in gate.anonymous; nil when it was admitted, or has left
-	gone bool
+	in   *list.List    // gate.anonymous, or one of gate.admitted; nil after it has left
+	at   *list.Element // there
+	of   string        // the credential of its last request; "" without credentials, and before
+	receipt
 }
 
-// enter returns a place for a connection, or nil.
+// enter returns a place for a connection.
 func (g *Gate) enter(conn *net.TCPConn) *visitor {
 	v := &visitor{TCPConn: conn, gate: g}
-	var displaced *visitor
-	defer func() {
-		if displaced != nil {
-			_ = displaced.TCPConn.Close()
-		}
-	}()
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	var displaced *visitor
 	if g.limit > 0 && (g.open >= g.limit || g.anonymous.Len() >= max(1, g.limit/2)) {
-		if displaced = g.displace(); displaced == nil {
-			return nil
-		}
+		displaced = g.displace() // there is one, because some places are never those of credentials
 	}
 	g.open++
-	v.at = g.anonymous.PushBack(v)
+	v.join(&g.anonymous)
+	g.mu.Unlock()
+	displaced.end()
 	return v
 }
 
 // displace takes the place of the anonymous connection that has had it longest. The caller
-// holds mu, and closes what it gets.
+// holds mu, and ends what it gets.
 func (g *Gate) displace() *visitor {
 	oldest := g.anonymous.Front()
 	if oldest == nil {
@@ -132,29 +111,86 @@ func (g *Gate) displace() *visitor {
 	return v
 }
 
-// leave returns the place, once. The caller holds gate.mu.
-func (v *visitor) leave() {
-	if v.gone {
-		return
+// end closes the connection of a visitor that has left, if there is one.
+func (v *visitor) end() {
+	if v != nil {
+		_ = v.TCPConn.Close()
 	}
-	v.gone = true
-	v.gate.open--
-	v.settle()
 }
 
-// settle takes the visitor out of the list of the anonymous. The caller holds gate.mu.
-func (v *visitor) settle() {
-	if v.at != nil {
-		v.gate.anonymous.Remove(v.at)
-		v.at = nil
+// join puts the visitor at the end of a list. The caller holds gate.mu.
+func (v *visitor) join(to *list.List) { v.in, v.at = to, to.PushBack(v) }
+
+// part takes the visitor out of its list. The caller holds gate.mu.
+func (v *visitor) part() {
+	if v.in.Remove(v.at); v.in.Len() == 0 && v.in != &v.gate.anonymous {
+		delete(v.gate.admitted, v.of)
+	}
+	v.in, v.at = nil, nil
+}
+
+// leave returns the place, once. The caller holds gate.mu.
+func (v *visitor) leave() {
+	if v.in != nil {
+		v.part()
+		v.gate.open--
 	}
 }
 
 // admit is called when a request under a known credential has come over the connection.
-func (v *visitor) admit() {
-	v.gate.mu.Lock()
-	defer v.gate.mu.Unlock()
-	v.settle()
+func (v *visitor) admit(id *Identity) {
+	of := ""
+	if id.Principal != nil {
+		of = string(id.Namespace) + "/" + id.Principal.Name
+	}
+	g := v.gate
+	g.mu.Lock()
+	displaced := v.settle(of)
+	g.mu.Unlock()
+	displaced.end()
+}
+
+// settle moves a visitor to the places of a credential, if there is one for it. The caller holds gate.mu, and ends
+// what it gets.
+func (v *visitor) settle(of string) (displaced *visitor) {
+	g, known := v.gate, v.in != &v.gate.anonymous
+	switch {
+	case v.in == nil || known && v.of == of:
+		return nil
+	case !known && g.limit > 0 && g.open-g.anonymous.Len() >= g.limit-max(1, g.limit/newcomers):
+		most := g.most()
+		if most == nil || most.Len() < g.count(of)+2 {
+			g.anonymous.MoveToBack(v.at)
+			return nil
+		}
+		displaced = most.Back().Value.(*visitor)
+		displaced.leave()
+		g.warn("a credential has most of the connections: its newest are closed to admit others")
+	}
+	v.part()
+	if v.of = of; g.admitted[of] == nil {
+		g.admitted[of] = list.New()
+	}
+	v.join(g.admitted[of])
+	return displaced
+}
+
+// most returns the connections of the credential with the most of them; nil without any. The caller holds mu.
+func (g *Gate) most() (most *list.List) {
+	for _, l := range g.admitted {
+		if most == nil || l.Len() > most.Len() {
+			most = l
+		}
+	}
+	return most
+}
+
+// count needs mu, too.
+func (g *Gate) count(of string) int {
+	if l := g.admitted[of]; l != nil {
+		return l.Len()
+	}
+	return 0
 }
 
 // Close implements net.Conn.
@@ -162,6 +198,9 @@ func (v *visitor) Close() error {
 	v.gate.mu.Lock()
 	v.leave()
 	v.gate.mu.Unlock()
+	if v.lost.Load() != nil && isReset(v.TCPConn) {
+		v.wasReset()
+	}
 	return v.TCPConn.Close()
 }
 
@@ -172,75 +211,17 @@ func (g *Gate) crowded() {
 	g.warn("no file descriptor left for a connection")
 	v := g.displace()
 	g.mu.Unlock()
-	if v != nil {
-		_ = v.TCPConn.Close()
-	}
+	v.end()
 }
 
 // warn writes to the log now and then. The caller holds mu.
 func (g *Gate) warn(what string) {
 	if now := time.Now(); now.Sub(g.warned) >= warnEvery {
 		g.warned = now
-		g.log.Warn(what, "open", g.open, "anonymous", g.anonymous.Len(), "limit", g.limit, "refused", g.refused.Load(),
+		g.log.Warn(what, "open", g.open, "anonymous", g.anonymous.Len(), "limit", g.limit,
 			"next", "allow the server more open files, or set --max-connections")
 	}
 }
-
-// refuse closes a connection that finds no place.
-func (g *Gate) refuse(conn *net.TCPConn, words bool) {
-	g.refused.Add(1)
-	g.mu.Lock()
-	g.warn("connections are refused: the limit is reached")
-	g.mu.Unlock()
-	if !words {
-		_ = conn.Close()
-		return
-	}
-	select {
-	case g.linger <- struct{}{}:
-	default:
-		_ = conn.Close()
-		return
-	}
-	go func() {
-		defer func() { <-g.linger }()
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(lingerTime))
-		// An answer before the request would be thrown away by many a client, and so would one on a
-		// connection that is closed while bytes of the request are unread.
-		var first [1]byte
-		if _, err := conn.Read(first[:]); err != nil {
-			return
-		}
-		if _, err := conn.Write(fullAnswer); err == nil && conn.CloseWrite() == nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(conn, interlock.MaxBodyBytes))
-		}
-	}()
-}
-
-// fullAnswer is the HTTP answer to a client that finds no place.
-var fullAnswer = func() []byte {
-	info := problem.Of(interlock.CodeOverloaded)
-	j := newJSON()
-	defer j.free()
-	j.open("")
-	j.str("type", problem.Base+string(interlock.CodeOverloaded))
-	j.str("title", info.Title)
-	j.int("status", int64(info.Status))
-	j.str("code", string(interlock.CodeOverloaded))
-	j.str(
-		"detail",
-		"the server has reached its limit of connections: repeat the request in a moment, and keep connections open "+
-			"between requests",
-	)
-	j.bool("retryable", true)
-	writeAdvice(j, prose.ForCode(interlock.CodeOverloaded))
-	j.close()
-	j.b = append(j.b, '\n')
-	return append([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nCache-Control: "+
-		"no-store\r\n"+
-		"Retry-After: 1\r\nConnection: close\r\n\r\n"), j.b...)
-}()
 
 // visitorKey is the key of a connection's visitor in the contexts of its requests.
 type visitorKey struct{}
@@ -263,6 +244,8 @@ func visitorOf(conn net.Conn) *visitor {
 			conn = c.NetConn()
 		case *peekedConn:
 			conn = c.Conn
+		case *strictConn:
+			conn = c.Conn
 		default:
 			return nil
 		}
@@ -270,16 +253,16 @@ func visitorOf(conn net.Conn) *visitor {
 }
 
 // admitRequest admits the connection of an HTTP request.
-func admitRequest(r *http.Request) {
+func admitRequest(r *http.Request, id *Identity) {
 	if v, ok := r.Context().Value(visitorKey{}).(*visitor); ok {
-		v.admit()
+		v.admit(id)
 	}
 }
 
 // admitConn admits a connection of the stream API.
-func admitConn(conn net.Conn) {
+func admitConn(conn net.Conn, id *Identity) {
 	if v := visitorOf(conn); v != nil {
-		v.admit()
+		v.admit(id)
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"strings"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/protomessage"
 	"github.com/interlockdev/interlock/proto"
@@ -34,12 +38,12 @@ func newGated(t *testing.T, limit int) *gatedServer {
 	t.Helper()
 	d := newDoor(t)
 	g := &gatedServer{T: t, gate: NewGate(limit, slog.New(slog.DiscardHandler)), secret: d.reopenWithCredentials()}
-	listen := func(words bool) net.Listener {
+	listen := func() net.Listener {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return g.gate.Listener(l, words)
+		return g.gate.Listener(l)
 	}
 	httpServer, streamServer := d.server.HTTPServer(), NewStreams(d.server, StreamConfig{}).Server()
 	for _, serve := range []struct {
@@ -48,8 +52,8 @@ func newGated(t *testing.T, limit int) *gatedServer {
 		run  func(net.Listener) error
 		stop func()
 	}{
-		{&g.http, listen(true), httpServer.Serve, func() { _ = httpServer.Close() }},
-		{&g.grpc, listen(false), streamServer.Serve, streamServer.Stop},
+		{&g.http, listen(), httpServer.Serve, func() { _ = httpServer.Close() }},
+		{&g.grpc, listen(), streamServer.Serve, streamServer.Stop},
 	} {
 		*serve.addr = serve.l.Addr().String()
 		ended := make(chan error, 1)
@@ -142,9 +146,9 @@ func (g *gatedServer) admitted() int {
 }
 
 // A place is kept by a credential that was shown, over HTTP, in our own frames and in gRPC alike.
-// When all are kept, newcomers get that answer over HTTP, and are closed on the session port.
+// When all are kept, the next ones are answered, and closed when others need their place.
 func TestGateFull(t *testing.T) {
-	g := newGated(t, 3)
+	g := newGated(t, 4)
 	if status, body := g.ask(g.dial(g.http), g.secret); status != 200 {
 		t.Fatal(status, body)
 	}
@@ -178,11 +182,14 @@ func TestGateFull(t *testing.T) {
 	if n := g.admitted(); n != 3 {
 		t.Fatalf("%d connections have a place for good, want 3", n)
 	}
-	status, body := g.ask(g.dial(g.http), g.secret)
-	if status != 503 || !strings.Contains(body, `"code":"overloaded"`) || !strings.Contains(body, "connections") {
-		t.Errorf("%d %s", status, body)
+	for range 3 {
+		next := g.dial(g.http)
+		if status, body := g.ask(next, g.secret); status != 200 || g.admitted() != 3 {
+			t.Errorf("%d %s, %d have a place for good", status, body, g.admitted())
+		}
+		_ = g.dial(g.http)
+		g.closed(next)
 	}
-	g.closed(g.dial(g.grpc))
 	if err := stream.CloseSend(); err != nil {
 		t.Error(err)
 	}
@@ -209,5 +216,73 @@ func TestGateWithoutDescriptors(t *testing.T) {
 	g.gate.crowded() // no connection can be closed
 	if status, body := g.ask(working, g.secret); status != 200 {
 		t.Fatal(status, body)
+	}
+}
+
+// Whatever connections come, ask and go: a credential with fewer connections than another one gets a place, one with
+// no more than its equal part keeps them all, and those that have shown nothing have places.
+func TestGateIsFair(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		g := NewGate(2+random.IntN(60), slog.New(slog.DiscardHandler))
+		room, names := g.limit-max(1, g.limit/newcomers), 1+random.IntN(5)
+		var here []*visitor
+		for step := range 1000 {
+			had, newest := map[string]int{}, map[string]any{}
+			for of, l := range g.admitted {
+				had[of], newest[of] = l.Len(), l.Back().Value
+			}
+			came := ""
+			switch n := random.IntN(10); {
+			case n < 4 || len(here) == 0:
+				here = append(here, g.enter(new(net.TCPConn)))
+			case n < 9:
+				v := here[random.IntN(len(here))]
+				name := strconv.Itoa(int(math.Sqrt(float64(random.IntN(names * names))))) // some come more often
+				known := v.in != &g.anonymous
+				v.admit(&Identity{Namespace: "acme", Principal: &interlock.Principal{Name: name}})
+				if came = "acme/" + name; known && v.of != came {
+					t.Fatalf("seed %d, step %d: a connection of %s belongs to %s", seed, step, came, v.of)
+				}
+				if known {
+					break // it had a place, and keeps it
+				}
+				if v.in == &g.anonymous && g.anonymous.Back() != v.at {
+					t.Fatalf("seed %d, step %d: a connection that has asked is older than others", seed, step)
+				}
+				for of, n := range had {
+					if v.in == &g.anonymous && n >= had[came]+2 {
+						t.Fatalf("seed %d, step %d: %s with %d gets no place beside %s with %d", seed, step, came, had[came], of, n)
+					}
+				}
+			default:
+				i := random.IntN(len(here))
+				_ = here[i].Close()
+				here = slices.Delete(here, i, i+1)
+			}
+			parts := len(had)
+			if had[came] == 0 && came != "" {
+				parts++
+			}
+			gone, total := 0, 0
+			here = slices.DeleteFunc(here, func(v *visitor) bool {
+				if v.in == nil && v.of != "" && (had[v.of]*parts <= room || had[v.of] < had[came]+2 || newest[v.of] != v) {
+					t.Fatalf("seed %d, step %d: %s with %d of %d for %d loses one to %s with %d, the newest: %v", seed, step, v.of,
+						had[v.of], room, parts, came, had[came], newest[v.of] == v)
+				}
+				if v.in == nil {
+					gone++
+				}
+				return v.in == nil
+			})
+			for _, l := range g.admitted {
+				total += l.Len()
+			}
+			if gone > 1 || total > room || len(here) != g.open || g.open != total+g.anonymous.Len() || g.open > g.limit ||
+				g.anonymous.Len() > max(1, g.limit/2) || len(g.admitted) > names {
+				t.Fatalf("seed %d, step %d: %d open, %d admitted, %d anonymous of %d; %d were closed", seed, step, g.open, total,
+					g.anonymous.Len(), g.limit, gone)
+			}
+		}
 	}
 }

@@ -26,6 +26,33 @@ func (c *call) createSession() {
 	}
 }
 
+// getSession is GET /v1/sessions/{id}.
+func (c *call) getSession() {
+	id, ok := c.sessionID()
+	if !ok {
+		return
+	}
+	h := c.head()
+	h.Session = id
+	eff, at, ok := c.do(&engine.ShowSession{Head: h})
+	if !ok {
+		return
+	}
+	j := c.reply()
+	writeSession(j, "session", &eff.Session)
+	j.openArray("leases")
+	for i := range eff.Work.Leases {
+		writeOwnLease(j, "", &eff.Work.Leases[i])
+	}
+	j.closeArray()
+	j.openArray("tickets")
+	for i := range eff.Work.Tickets {
+		writeOwnTicket(j, "", &eff.Work.Tickets[i])
+	}
+	j.closeArray()
+	c.send(http.StatusOK, j, at)
+}
+
 // heartbeatSession is POST /v1/sessions/{id}/heartbeat.
 func (c *call) heartbeatSession() {
 	id, ok := c.sessionID()

@@ -45,8 +45,8 @@ func (c *call) period(usual time.Duration) (since, until engine.Time, ok bool) {
 	return since, until, true
 }
 
-// readHistory passes the events of the call's namespace, and those of the whole server, to add. ok is false when the
-// call was answered.
+// readHistory passes the events of the call's namespace, and those of the whole server, to add. The call has a place
+// among those that read histories. ok is false when the call was answered.
 func (c *call) readHistory(h history, add func(interlock.Index, *record.Event)) (read historyRead, ok bool) {
 	read.at = c.s.shard.At()
 	if !c.s.archive {
@@ -64,11 +64,6 @@ func (c *call) readHistory(h history, add func(interlock.Index, *record.Event)) 
 	}
 	// At least half of the entries are of the time that is asked for, so that callers get on.
 	from = max(from, start-min(start, interlock.Index(h.entries/2)))
-	leave, ok := c.enterStreams()
-	if !ok {
-		return read, false
-	}
-	defer leave()
 	if err := c.visit(h, max(from, c.s.shard.First()), add, &read); err != nil {
 		c.failWith(c.whyEnded(c.r.Context(), err))
 		return read, false

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/loopback"
 )
 
 // CheckListen checks whether addr ("host:port") may be listened on. A server that asks for no
@@ -18,19 +19,11 @@ func CheckListen(addr string, hasCredentials, insecure bool) error {
 	if err != nil {
 		return fmt.Errorf("address %q: want host:port, such as 127.0.0.1:7420: %w", addr, err)
 	}
-	if hasCredentials || insecure || isLoopback(host) {
+	if hasCredentials || insecure || loopback.Is(host) {
 		return nil
 	}
 	return fmt.Errorf("address %q is reachable from other machines, and no credentials are set: "+
 		"listen on 127.0.0.1, or use a credentials file, or --insecure", addr)
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // hostRule decides which Host and Origin headers are ours. A web page that a
@@ -64,6 +57,9 @@ func (h *hostRule) addURL(public string) error {
 	u, err := url.Parse(public)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
+		if strings.Contains(public, "@") {
+			public = "..." // a password may stand before it
+		}
 		return fmt.Errorf("public URL %q: want an address such as https://interlock.example.com", public)
 	}
 	h.names[strings.ToLower(u.Host)], h.hasNames = true, true
@@ -105,7 +101,7 @@ func foreign(format, value string) *interlock.Error {
 
 func (h *hostRule) allowsHost(r *http.Request) bool {
 	name, _ := splitHost(r.Host)
-	if isLoopback(name) || h.named(r.Host) {
+	if loopback.Is(name) || h.named(r.Host) {
 		return true
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -373,12 +374,15 @@ func (d *jsonIn) nested(depth, most int) []byte {
 		d.want("a value")
 	case d.b[d.i] == '{':
 		d.i++
+		var names memberNames
 		for first := true; d.err == nil && !d.eat('}'); first = false {
 			if !first && !d.eat(',') {
 				d.want("',' or '}'")
 			}
 			d.space()
-			d.quoted()
+			if name := d.quoted(); d.err == nil && !names.add(string(name)) {
+				d.fail("field %s: the name %s occurs twice in one object", d.path, strconv.Quote(clipped(string(name))))
+			}
 			if d.err == nil && !d.eat(':') {
 				d.want("':'")
 			}
@@ -404,6 +408,31 @@ func (d *jsonIn) nested(depth, most int) []byte {
 		return nil
 	}
 	return d.b[start:d.i]
+}
+
+// memberNames are the names of the members of one object.
+type memberNames struct {
+	few  []string
+	many map[string]bool // instead of few, from some number on
+}
+
+// add reports whether a name is new.
+func (m *memberNames) add(name string) bool {
+	const few = 16
+	switch {
+	case m.many == nil && slices.Contains(m.few, name), m.many[name]:
+		return false
+	case m.many == nil && len(m.few) < few:
+		m.few = append(m.few, name)
+		return true
+	case m.many == nil:
+		m.many = map[string]bool{}
+		for _, known := range m.few {
+			m.many[known] = true
+		}
+	}
+	m.many[name] = true
+	return true
 }
 
 func (d *jsonIn) word(w string) bool {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -76,6 +77,27 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 			t.Errorf("%.80s: %v", body, d.err)
 		case want != "" && (d.err == nil || !strings.Contains(d.err.Error(), want)):
 			t.Errorf("%.80s: %v, want %q", body, d.err, want)
+		}
+	}
+}
+
+// A name occurs once in each object, also within a value that is kept as it is, however many there are and however it
+// is escaped.
+func TestNamesOccurOnce(t *testing.T) {
+	many := ""
+	for i := range 100 {
+		many += fmt.Sprintf(`"n%d":%d,`, i, i)
+	}
+	for value, good := range map[string]bool{
+		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`: true, `{"a":1,"A":2}`: true, `{"":1}`: true,
+		`{` + many + `"x":1}`: true,
+		`{"a":1,"a":1}`:       false, `{"a":1,"\u0061":1}`: false, `[{"b":{"a":1,"a":2}}]`: false, `{"":1,"":2}`: false,
+		`{` + many + `"n3":1}`: false, `{` + many + `"n99":1}`: false, `{"a":{},"b":1,"a":[]}`: false,
+	} {
+		d := jsonIn{b: []byte(value)}
+		d.any(maxDocumentDepth)
+		if d.end(); (d.err == nil) != good || !good && !strings.Contains(d.err.Message, "occurs twice") {
+			t.Errorf("%.60s: %v", value, d.err)
 		}
 	}
 }

@@ -148,7 +148,7 @@ const hexDigits = "0123456789abcdef"
 
 // appendJSONString quotes s. Invalid UTF-8 becomes U+FFFD; '<', '>' and '&' are escaped, so
 // that an answer is harmless inside a page as well.
-func appendJSONString(b []byte, s string) []byte {
+func appendJSONString[text string | []byte](b []byte, s text) []byte {
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -173,7 +173,7 @@ func appendJSONString(b []byte, s string) []byte {
 			start = i
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
 			b = append(b, s[start:i]...)
 			b = append(b, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])

@@ -3,14 +3,19 @@ package server
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,25 +30,37 @@ const SessionPath = "/ui/session"
 
 const (
 	loginLength     = 12 * time.Hour
-	maxLogins       = 10_000
-	failuresAllowed = 10 // in failureWindow, from one address
+	maxEnded        = 10_000 // logins that ended by a log-out and are remembered
+	failuresAllowed = 10     // in failureWindow, from one address
 	failureWindow   = time.Minute
 	maxFailing      = 10_000 // addresses with failures that are remembered
 	maxLoginBody    = 4 << 10
 	dashboardHeader = "Interlock-Dashboard"
 )
 
-// Logins lets browsers use the API with a cookie, for the dashboard: EventSource and links send no Authorization.
+// Logins lets browsers use the API with a cookie and a key, for the dashboard. Neither is worth anything alone.
 //
-//	browser ── POST /ui/session {"secret"} ──► cookie of 256 random bits
-//	        ── GET /v1/waits, cookie ────────► Logins ── Authorization: Bearer secret ──► API
+//	browser ── POST /ui/session {"secret"} ──► the cookie, and {"key"} for the page
+//	        ── GET /v1/waits, cookie, key ──► Logins ── Authorization: Bearer secret ──► API
 //
-// The server keeps no cookie and no secret: it keeps the hash of the cookie, and the secret encrypted under the cookie.
-// So the API checks the credential itself at each call, at this server or the owner of the shard, and a login ends with
-// its credential. Logins end after 12 hours, and when the process ends.
+//	cookie   which credential (8) │ end (8) │ nonce (12) │ the secret, sealed
+//	sealed   with AES-GCM under HMAC(hash of the credential, key); which and end are authenticated
 //
-// A cookie counts only if the browser vouches that a page of this server sent the request (Sec-Fetch-Site or Origin);
-// for a call that may change something, the header Interlock-Dashboard is needed, too, which no form can send.
+// Cookies have no ports: a browser sends those of this server to every other server of the machine, and any program
+// can repeat what the browser tells about a page. The key is in the storage of the page's origin, which has a port. So
+// another port has the cookie alone; and a reader of both learns no secret, since the hash of the credential is only
+// in the file of credentials.
+//
+// The server keeps no login: each server with the same file opens it, before and after a restart. The API
+// checks the credential itself at each call, at this server or the owner of the shard, and without its line in the file
+// a login does not open. Logins end after 12 hours, or by a log-out, which this server remembers while the process
+// lives.
+//
+// So nothing here is shared by tenants, and there are no places for logins that one could take up. A good secret is
+// never refused, however many wrong ones come from its address, which may be that of a proxy. Secrets are 256 random
+// bits, so failures are slowed for the sake of the log alone.
+//
+// Besides, the browser must vouch that a page of this server sent the request (Sec-Fetch-Site or Origin).
 type Logins struct {
 	credentials *Credentials // nil: every caller may do everything without a login
 	hosts       hostRule
@@ -51,14 +68,8 @@ type Logins struct {
 	now         func() time.Time
 
 	mu       sync.Mutex
-	logins   map[[sha256.Size]byte]login // by the hash of the cookie
+	ended    map[[sha256.Size]byte]time.Time // by the hash of the cookie: when it would have ended
 	failures map[netip.Addr]failureCount
-}
-
-// login is a browser that logged in.
-type login struct {
-	sealed []byte // the secret
-	ends   time.Time
 }
 
 // failureCount counts failed logins from an address.
@@ -71,7 +82,7 @@ type failureCount struct {
 func NewLogins(credentials *Credentials, hosts []string, publicURL string, tls bool) (*Logins, error) {
 	l := &Logins{
 		credentials: credentials, secure: tls, now: time.Now,
-		logins: map[[sha256.Size]byte]login{}, failures: map[netip.Addr]failureCount{},
+		ended: map[[sha256.Size]byte]time.Time{}, failures: map[netip.Addr]failureCount{},
 	}
 	var err error
 	if l.hosts, err = newHostRule(hosts, credentials != nil); err != nil {
@@ -80,7 +91,7 @@ func NewLogins(credentials *Credentials, hosts []string, publicURL string, tls b
 	return l, l.hosts.addURL(publicURL)
 }
 
-// Handler answers at SessionPath, and passes all other requests on to the API, those with a good cookie with the
+// Handler answers at SessionPath, and passes all other requests on to the API, those with a good login with the
 // credential that logged in.
 func (l *Logins) Handler(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +103,8 @@ func (l *Logins) Handler(api http.Handler) http.Handler {
 			if secret, ok := l.secretOf(r); ok {
 				r = r.Clone(r.Context())
 				r.Header.Set("Authorization", "Bearer "+secret)
-				r.Header.Del("Cookie") // it ends here
+				r.Header.Del("Cookie") // it ends here, as the key does
+				r.Header.Del(dashboardHeader)
 			}
 		}
 		api.ServeHTTP(w, r)
@@ -156,113 +168,169 @@ func (l *Logins) logIn(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	from := addressOf(r)
+	secret, no := loginSecret(w, r)
+	if no != nil {
+		refuseLogin(w, no)
+		return
+	}
+	id, ok := l.credentials.lookup(secret)
+	if !ok {
+		l.refuseSecret(w, addressOf(r))
+		return
+	}
+	admitRequest(r, &id)
+	key := rand.Text()
+	http.SetCookie(w, l.cookie(sealLogin(&id, secret, key, l.now().Add(loginLength)), int(loginLength/time.Second)))
+	answer := about(&id)
+	answer["key"] = key
+	answerLogin(w, answer)
+}
+
+// loginSecret reads the body, as strictly as any of the API.
+func loginSecret(w http.ResponseWriter, r *http.Request) (secret string, no *interlock.Error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLoginBody))
+	d := jsonIn{b: body}
+	if d.object([]string{"secret"}, func(int) { secret = strings.TrimSpace(d.str()) }) == 0 || err != nil {
+		d.fail("no secret")
+	}
+	if d.end(); d.err != nil {
+		// What is wrong is not quoted: the body has a secret.
+		return "", &interlock.Error{
+			Code: interlock.CodeInvalidRequest, Message: `want a body {"secret": "ilk_..."} with one field, which occurs once`,
+		}
+	}
+	return secret, nil
+}
+
+// refuseSecret answers a wrong secret.
+func (l *Logins) refuseSecret(w http.ResponseWriter, from netip.Addr) {
 	if wait := l.overdone(from); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		refuseLogin(w, &interlock.Error{
-			Code:    interlock.CodeQuota,
-			Message: fmt.Sprintf("%d logins failed within a minute from this address: try again later", failuresAllowed),
+			Code: interlock.CodeQuota,
+			Message: fmt.Sprintf(
+				"unknown credential, and %d logins failed within a minute from this address: check the secret, or ask the "+
+					"operator for a credential with the role viewer", failuresAllowed,
+			),
 		})
 		return
 	}
-	var body struct {
-		Secret string `json:"secret"`
-	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body); err != nil {
-		refuseLogin(w, &interlock.Error{Code: interlock.CodeInvalidRequest, Message: `want a body {"secret": "ilk_..."}`})
-		return
-	}
-	secret := strings.TrimSpace(body.Secret)
-	id, ok := l.credentials.lookup(secret)
-	if !ok {
-		l.failed(from)
-		refuseLogin(w, &interlock.Error{
-			Code: interlock.CodeUnauthenticated, Message: "unknown credential: ask the operator for one with the role viewer",
-		})
-		return
-	}
-	token, ok := l.begin(secret)
-	if !ok {
-		refuseLogin(w, &interlock.Error{
-			Code: interlock.CodeOverloaded, Message: "too many browsers are logged in: try again later",
-		})
-		return
-	}
-	admitRequest(r)
-	http.SetCookie(w, l.cookie(token, int(loginLength/time.Second)))
-	answerLogin(w, about(&id))
+	l.failed(from)
+	refuseLogin(w, &interlock.Error{
+		Code: interlock.CodeUnauthenticated, Message: "unknown credential: ask the operator for one with the role viewer",
+	})
 }
 
-// logOut forgets the login, and takes the cookie away.
+// logOut ends the login, and takes the cookie away.
 func (l *Logins) logOut(w http.ResponseWriter, r *http.Request) {
 	if l.fromPage(r) && r.Header.Get(dashboardHeader) != "" {
-		if c, err := r.Cookie(l.cookieName()); err == nil {
-			l.mu.Lock()
-			delete(l.logins, sha256.Sum256([]byte(c.Value)))
-			l.mu.Unlock()
+		for _, one := range l.loginsOf(r) {
+			l.end(one)
 		}
 		http.SetCookie(w, l.cookie("", -1))
 	}
 	answerLogin(w, map[string]any{})
 }
 
-// begin keeps a login, and returns the value of its cookie.
-func (l *Logins) begin(secret string) (token string, ok bool) {
-	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // never fails
-	token = base64.RawURLEncoding.EncodeToString(raw[:])
-	gcm := sealer(token)
-	nonce := make([]byte, gcm.NonceSize())
-	_, _ = rand.Read(nonce)
-	now := l.now()
+// login is one that a request has proved.
+type login struct {
+	secret string
+	hash   [sha256.Size]byte // of its cookie
+	ends   time.Time
+}
+
+// secretOf returns the secret behind the login of a request, if it counts for that.
+func (l *Logins) secretOf(r *http.Request) (secret string, ok bool) {
+	if list := l.loginsOf(r); len(list) > 0 {
+		return list[0].secret, true
+	}
+	return "", false
+}
+
+// loginsOf returns the logins that the key of a request opens: of several cookies with the name, another server of
+// the machine may have set some.
+func (l *Logins) loginsOf(r *http.Request) (list []login) {
+	key := r.Header.Get(dashboardHeader)
+	if l.credentials == nil || key == "" || !l.fromPage(r) {
+		return nil
+	}
+	for _, c := range r.CookiesNamed(l.cookieName()) {
+		one, ok := l.credentials.openLogin(c.Value, key)
+		if ok && l.now().Before(one.ends) && !l.hasEnded(one.hash) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// end notes that a login has ended before its time.
+func (l *Logins) end(one login) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.logins) >= maxLogins {
-		for hash, one := range l.logins {
-			if !now.Before(one.ends) {
-				delete(l.logins, hash)
-			}
-		}
-		if len(l.logins) >= maxLogins {
-			return "", false
-		}
+	if len(l.ended) >= maxEnded {
+		maps.DeleteFunc(l.ended, func(_ [sha256.Size]byte, ends time.Time) bool { return !l.now().Before(ends) })
 	}
-	l.logins[sha256.Sum256([]byte(token))] = login{gcm.Seal(nonce, nonce, []byte(secret), nil), now.Add(loginLength)}
-	return token, true
+	for hash := range l.ended {
+		if len(l.ended) < maxEnded {
+			break
+		}
+		delete(l.ended, hash)
+	}
+	l.ended[one.hash] = one.ends
 }
 
-// secretOf returns the secret behind the cookie of a request, if the cookie counts for it.
-func (l *Logins) secretOf(r *http.Request) (secret string, ok bool) {
-	if l.credentials == nil {
-		return "", false
-	}
-	c, err := r.Cookie(l.cookieName())
-	if err != nil || !l.fromPage(r) {
-		return "", false
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(dashboardHeader) == "" {
-		return "", false
-	}
-	hash := sha256.Sum256([]byte(c.Value))
+func (l *Logins) hasEnded(hash [sha256.Size]byte) bool {
 	l.mu.Lock()
-	one, ok := l.logins[hash]
-	if ok && !l.now().Before(one.ends) {
-		delete(l.logins, hash)
-		ok = false
-	}
-	l.mu.Unlock()
-	if !ok {
-		return "", false
-	}
-	gcm := sealer(c.Value)
-	plain, err := gcm.Open(nil, one.sealed[:gcm.NonceSize()], one.sealed[gcm.NonceSize():], nil)
-	return string(plain), err == nil
+	defer l.mu.Unlock()
+	_, ended := l.ended[hash]
+	return ended
 }
 
-// sealer encrypts under a cookie. Its key is not the hash that the server keeps.
-func sealer(token string) cipher.AEAD {
-	key := sha256.Sum256([]byte("interlock login key\x00" + token))
-	block, err := aes.NewCipher(key[:])
+// The cookie of a login: see Logins.
+const (
+	loginWhich  = 8
+	loginHead   = loginWhich + 8 // and its end
+	maxLoginLen = 1 << 10
+)
+
+// sealLogin returns the cookie of a login, which the key opens.
+func sealLogin(id *Identity, secret, key string, ends time.Time) (cookie string) {
+	gcm := loginSealer(id, key)
+	b := binary.BigEndian.AppendUint64(slices.Clone(id.digest[:loginWhich]), uint64(ends.Unix()))
+	nonce := make([]byte, gcm.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	b = append(b, nonce...)
+	return base64.RawURLEncoding.EncodeToString(gcm.Seal(b, nonce, []byte(secret), b[:loginHead:loginHead]))
+}
+
+// openLogin opens the cookie of a login with its key, as long as its credential is in the file.
+func (c *Credentials) openLogin(cookie, key string) (one login, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cookie)
+	if err != nil || len(cookie) > maxLoginLen || len(b) < loginHead {
+		return one, false
+	}
+	for _, id := range (*c.table.Load())[[loginWhich]byte(b)] {
+		gcm := loginSealer(&id, key)
+		rest := b[loginHead:]
+		if len(rest) < gcm.NonceSize() {
+			return one, false
+		}
+		secret, err := gcm.Open(nil, rest[:gcm.NonceSize()], rest[gcm.NonceSize():], b[:loginHead])
+		if err == nil {
+			return login{
+				secret: string(secret), hash: sha256.Sum256([]byte(cookie)),
+				ends: time.Unix(int64(binary.BigEndian.Uint64(b[loginWhich:])), 0),
+			}, true
+		}
+	}
+	return one, false
+}
+
+// loginSealer seals logins with a credential, under the key of one page.
+func loginSealer(id *Identity, key string) cipher.AEAD {
+	mac := hmac.New(sha256.New, id.digest[:])
+	mac.Write([]byte("interlock login v2\x00" + key))
+	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
 		panic(err) // the key has 32 bytes
 	}

@@ -313,6 +313,7 @@ func samples() []sample {
 		{"GET", "/v1/tickets/" + ticket, "", ""},
 		{"DELETE", "/v1/tickets/" + ticket, "", ""},
 		{"POST", "/v1/sessions", `{}`, ""},
+		{"GET", "/v1/sessions/" + session, "", ""},
 		{"DELETE", "/v1/sessions/" + session, "", ""},
 		{"POST", "/v1/sessions/" + session + "/heartbeat", `{}`, ""},
 		{"GET", "/v1/keys", "", ""},

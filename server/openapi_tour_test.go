@@ -128,11 +128,16 @@ func tourSessions(d *door) {
 	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(200).is(
 		"lease.fence", l.str("lease.fence"),
 	)
+	d.post("/v1/leases", `{"session":"`+d.session("other")+`","claims":[{"key":"job:3"}]}`).want(200)
+	d.post("/v1/leases", `{"session":"`+s+`","on_conflict":"wait","claims":[{"key":"job:3"}]}`).want(202)
+	d.get("/v1/sessions/"+s).want(200).is("leases.0.id", l.str("lease.id")).is("tickets.0.claims.0.key", "job:3")
 	pass(7 * 1e9)
 	beat := d.post("/v1/sessions/"+s+"/heartbeat", `{"progress":"half"}`).want(200)
 	beat.is("losses.0.code", "expired").is("warnings.0.lease.state", "soft").says("warnings.0.advice.message", "job:2")
 	d.delete("/v1/sessions/"+s).want(200).is("outcome", "closed")
 	d.post("/v1/sessions/"+s+"/heartbeat", ``).want(410, "session_ended")
+	d.get("/v1/sessions/"+s).want(410, "session_ended")
+	d.get("/v1/sessions/s_00000000000000000000000000000001").want(404, "unknown_session")
 	d.post("/v1/leases", `{"session":"`+s+`","claims":[{"key":"job:1"}]}`).want(410, "session_ended")
 	gone := d.session("gone")
 	pass(2 * interlock.DefaultTTL)
@@ -264,7 +269,8 @@ func tourFaults(d *door) {
 			defer leave()
 		}
 	}
-	d.get("/v1/events").want(429, "too_many_streams")
+	d.get("/v1/events").want(200)
+	d.get("/v1/events?follow=true").want(429, "too_many_streams")
 	d.get("/v1/watch").want(429, "too_many_streams")
 }
 

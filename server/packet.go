@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/interlockdev/interlock"
@@ -13,8 +14,8 @@ import (
 func (s *Server) packet(
 	ns interlock.Namespace, stale []interlock.Stale, more bool, occasion packet.Occasion,
 ) *interlock.Packet {
-	s.comparing.enter(ns)
-	defer s.comparing.leave()
+	_ = s.comparing.Enter(context.Background(), ns) // each turn comes: the work is short
+	defer s.comparing.Leave()
 	return packet.New(stale, more, occasion)
 }
 

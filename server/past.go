@@ -58,6 +58,11 @@ func (c *call) getPast() {
 	if !ok {
 		return
 	}
+	leave, ok := c.enterHistories()
+	if !ok {
+		return
+	}
+	defer leave()
 	if c.past, ok = c.moment(); !ok {
 		return
 	}

@@ -20,8 +20,9 @@ import (
 type relay struct {
 	client proto.ServerLink
 	owner  proto.ClientLink
-	addr   string // the owner's session address
+	at     Location // of the owner
 	count  prometheus.Gauge
+	trips  *trips
 
 	once   sync.Once
 	reason *interlock.Error
@@ -30,10 +31,11 @@ type relay struct {
 func (r *relay) run() *interlock.Error {
 	r.count.Inc()
 	defer r.count.Dec()
+	defer r.trips.begin(toOwnerOf(r.at), func(error) { r.cut(relayEnded()) })()
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		frame := proto.ServerFrame{Owner: r.addr}
+		frame := proto.ServerFrame{Owner: r.at.Active.GRPC}
 		err := r.client.Send(&frame)
 		for err == nil {
 			if err = r.owner.Recv(&frame); err == nil {
@@ -42,10 +44,7 @@ func (r *relay) run() *interlock.Error {
 		}
 		reason, refused := errors.AsType[*interlock.Error](err)
 		if !refused {
-			reason = &interlock.Error{
-				Code:    interlock.CodeNotOwner,
-				Message: "the owner of the shard does not answer: connect again and repeat the unanswered requests",
-			}
+			reason = relayEnded()
 		}
 		r.cut(reason)
 	}()
@@ -60,6 +59,13 @@ func (r *relay) run() *interlock.Error {
 	r.cut(refusal)
 	<-back
 	return r.reason
+}
+
+func relayEnded() *interlock.Error {
+	return &interlock.Error{
+		Code:    interlock.CodeNotOwner,
+		Message: "the owner of the shard does not answer: connect again and repeat the unanswered requests",
+	}
 }
 
 func (r *relay) cut(reason *interlock.Error) {

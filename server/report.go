@@ -28,6 +28,11 @@ func (c *call) getReport() {
 			return
 		}
 	}
+	leave, ok := c.enterHistories()
+	if !ok {
+		return
+	}
+	defer leave()
 	reducer := report.New(o)
 	h := history{since: since, until: until, lead: reportLead, entries: reportEntries}
 	read, ok := c.readHistory(h, reducer.Add)
@@ -35,10 +40,15 @@ func (c *call) getReport() {
 		return
 	}
 	j := c.reply()
-	j.moment("since", since)
-	j.moment("until", read.end)
-	writeReport(j, reducer.Report(read.end))
-	j.bool("more", read.more)
+	if !c.compute(func() {
+		j.moment("since", since)
+		j.moment("until", read.end)
+		writeReport(j, reducer.Report(read.end))
+		j.bool("more", read.more)
+	}) {
+		return
+	}
+	leave()
 	c.send(http.StatusOK, j, read.at)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/interlockdev/interlock/engine"
 )
 
-var acquireRequestFields = []string{"agent", "session", "flow", "purpose", "claims", "any", "any_prefix", "group", "divide", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "max_position", "as_of", "documents", "wait_ms", "on_conflict"}
+var acquireRequestFields = []string{"agent", "session", "flow", "purpose", "claims", "any", "any_prefix", "group", "divide", "ttl_ms", "grace_ms", "max_hold_ms", "stall_ms", "lock_delay_ms", "max_wait_ms", "priority", "max_position", "as_of", "documents", "take_over", "wait_ms", "on_conflict"}
 
 const (
 	acquireHasAgent given = 1 << iota
@@ -31,6 +31,7 @@ const (
 	acquireHasMaxPosition
 	acquireHasAsOf
 	acquireHasDocuments
+	acquireHasTakeOver
 	acquireHasWait
 	acquireHasOnConflict
 )
@@ -77,9 +78,11 @@ func (d *jsonIn) acquireRequest(cmd *engine.Acquire, wait *time.Duration) given 
 			cmd.AsOf = d.version()
 		case 18: // documents
 			cmd.Documents = d.yes()
-		case 19: // wait_ms
+		case 19: // take_over
+			cmd.TakeOver = d.sessionID()
+		case 20: // wait_ms
 			*wait = d.ms()
-		case 20: // on_conflict
+		case 21: // on_conflict
 			cmd.OnConflict = named(d, "wait, fail, skip or preempt", interlock.ParseOnConflict)
 		}
 	})

@@ -58,11 +58,11 @@ var grants = [...]struct {
 	what  string
 }{
 	mayRead:       {interlock.AllRoles &^ interlock.RoleMetrics, "read"},
-	mayLive:       {interlock.RoleAgent | interlock.RoleWorker, "have sessions and leases"},
-	mayHold:       {interlock.RoleAgent, "hold leases, commit or claim effects"},
-	maySubmit:     {interlock.RoleAgent, "submit tasks or send messages"},
-	mayManage:     {interlock.RoleAgent | interlock.RoleOperator, "change tasks, or pause and drain queues"},
-	mayWork:       {interlock.RoleWorker, "pull tasks or settle them"},
+	mayLive:       {holders | workers, "have sessions and leases"},
+	mayHold:       {holders, "hold leases, commit or claim effects"},
+	maySubmit:     {holders, "submit tasks or send messages"},
+	mayManage:     {holders | interlock.RoleOperator, "change tasks, or pause and drain queues"},
+	mayWork:       {workers, "pull tasks or settle them"},
 	mayApprove:    {interlock.RoleApprover, "answer questions"},
 	mayRevoke:     {interlock.RoleOperator, "revoke leases"},
 	mayAdminister: {interlock.RoleOperator, "administer patterns, settings, queues, writers, webhooks or namespaces"},
@@ -72,6 +72,11 @@ var grants = [...]struct {
 	mayPlace:      {interlock.RoleServer, "move namespaces between shards, or drain servers"},
 	mayScrape:     {interlock.AllRoles, "read metrics"},
 }
+
+const (
+	holders = interlock.RoleAgent | interlock.RoleMerger
+	workers = interlock.RoleWorker | interlock.RoleMerger | interlock.RoleChecker
+)
 
 // refusal returns why p may not use a right, nil if it may. queue is the one that p
 // pulls from, "" for any other operation.
@@ -85,6 +90,13 @@ func refusal(p *interlock.Principal, r right, queue string) *interlock.Error {
 			"credential %q may not %s: this needs the role %s, and it has %s; use another credential, or ask the operator "+
 				"for the role",
 			cleanText(p.Name), g.what, anyOf(g.roles), p.Roles,
+		)}
+	}
+	if need := interlock.PullRoles(queue); need != 0 && !p.Has(need) {
+		return &interlock.Error{Code: interlock.CodeForbidden, Message: fmt.Sprintf(
+			"credential %q may not pull from queue %q, which is reserved for the merge queue: this needs the role %s, "+
+				"and it has %s; ask the operator for the role",
+			cleanText(p.Name), cleanText(queue), anyOf(need), p.Roles,
 		)}
 	}
 	if queue != "" && !p.WorksFor(queue) {

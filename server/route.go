@@ -80,7 +80,10 @@ var routes = []route{
 		{"GET", (*call).listSessions, mayRead, []string{"agent", "principal", "state", "cursor", "limit"}},
 		{"POST", (*call).createSession, mayLive, nil},
 	}},
-	{"/v1/sessions/{id}", []method{{"DELETE", (*call).deleteSession, mayLive, nil}}},
+	{"/v1/sessions/{id}", []method{
+		{"GET", (*call).getSession, mayLive, nil},
+		{"DELETE", (*call).deleteSession, mayLive, nil},
+	}},
 	{"/v1/sessions/{id}/heartbeat", []method{{"POST", (*call).heartbeatSession, mayLive, nil}}},
 
 	{"/v1/keys", []method{{"GET", (*call).listKeys, mayRead, []string{"prefix", "state", "cursor", "limit"}}}},
@@ -345,7 +348,7 @@ func (c *call) identify() bool {
 		c.failWith(err)
 		return false
 	}
-	admitRequest(c.r)
+	admitRequest(c.r, &c.identity)
 	return true
 }
 

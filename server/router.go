@@ -28,6 +28,12 @@ type Peer struct {
 	Version  string
 	Weight   int
 	Draining bool
+	// Unreached is since when it does not answer this server; zero if it does. UnreachedBy is how many servers say so
+	// in the table.
+	Unreached   time.Time
+	UnreachedBy int
+	// Silent is for how long the table of servers has shown no sign of life of it; 0 if it does.
+	Silent time.Duration
 }
 
 // Location is where the calls of a shard are answered: here if Server is set, and otherwise by the server
@@ -38,6 +44,13 @@ type Location struct {
 	Server  *Server
 	Streams *Streams
 	Active  Active // the owner's addresses; empty when none is known
+	// Unreached is since when the owner does not answer this server; zero if it does.
+	Unreached time.Time
+}
+
+// silentFor reports whether the owner has not answered this server for so long.
+func (at *Location) silentFor(d time.Duration) bool {
+	return !at.Unreached.IsZero() && time.Since(at.Unreached) >= d
 }
 
 // Directory finds the owners of shards. Its methods may be called by any number of goroutines, and answer
@@ -89,21 +102,27 @@ func (e elsewhere) Peers() []Peer                       { return nil }
 // toOwner finds the server of this process that answers a call. It is nil when the call was answered: by the
 // shard's owner, or with a refusal.
 func (c *call) toOwner(rt *route) *Server {
-	at := c.s.directory.Locate(c.routedBy(rt))
-	if rt == byPath[backupPath] {
-		var ok bool
-		if at, ok = c.shardToBackUp(); !ok {
+	for again := true; again; {
+		at := c.s.directory.Locate(c.routedBy(rt))
+		if rt == byPath[backupPath] {
+			var ok bool
+			if at, ok = c.shardToBackUp(); !ok {
+				return nil
+			}
+		}
+		switch {
+		case at.Server != nil:
+			return at.Server
+		case at.silentFor(reachTimeout):
+			c.fail(ownerSilent(at.Active)) // at once: another attempt would cost the caller as long
+			return nil
+		case c.s.forward != nil && at.Active.HTTP != "" && c.r.Header.Get(hopsHeader) == "":
+			again = c.s.forward.forwardCall(c, at)
+		default:
+			c.active = at.Active
+			c.fail(notOwner(at.Active))
 			return nil
 		}
-	}
-	switch {
-	case at.Server != nil:
-		return at.Server
-	case c.s.forward != nil && at.Active.HTTP != "" && c.r.Header.Get(hopsHeader) == "":
-		c.s.forward.forwardCall(c, at.Active)
-	default:
-		c.active = at.Active
-		c.fail(notOwner(at.Active))
 	}
 	return nil
 }
@@ -160,7 +179,7 @@ func here(d Directory) (list []*Server) {
 func notOwner(a Active) *interlock.Error {
 	err := &interlock.Error{Code: interlock.CodeNotOwner, Advice: prose.ForCode(interlock.CodeNotOwner)}
 	if a == (Active{}) {
-		err.Message = "this server does not own the shard, and no server is active at the moment"
+		err.Message = "no server that answers owns the shard at the moment"
 		return err
 	}
 	err.Message = fmt.Sprintf("this server does not own the shard; the active one is %s (gRPC %s)", a.HTTP, a.GRPC)

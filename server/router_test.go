@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/proto"
@@ -39,7 +40,10 @@ func (d twoServers) Locations() []Location {
 func (d twoServers) Peers() []Peer {
 	return []Peer{
 		{ID: "one", Active: Active{HTTP: "http://10.0.0.2:7420", GRPC: "10.0.0.2:7421"}, Version: "0.3.0", Weight: 1},
-		{ID: "two", Active: Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}, Version: "0.3.0", Weight: 2},
+		{
+			ID: "two", Active: Active{HTTP: "http://10.0.0.1:7420", GRPC: "10.0.0.1:7421"}, Version: "0.3.0", Weight: 2,
+			Unreached: time.Now().Add(-3 * time.Second), UnreachedBy: 1, Silent: 3 * time.Second,
+		},
 	}
 }
 
@@ -60,6 +64,7 @@ func tourShards(d *door) {
 	d.get("/v1/admin/backup?shard=2").want(404, "not_found")
 	d.get("/v1/admin/backup?shard=1").want(503, "not_owner").is("active.http", "http://10.0.0.1:7420")
 	r.is("servers.1.http", "http://10.0.0.1:7420").has("servers.1.shards", "1").has("servers.1.weight", "2")
+	r.has("servers.1.silent_ms", "3000")
 	tourMoves(d, owner)
 }
 
@@ -193,7 +198,7 @@ func TestStandbyRefusesEverything(t *testing.T) {
 	}
 	d.get("/metrics").want(200)
 	active = Active{}
-	d.get("/v1/keys").want(503, "not_owner").says("detail", "no server is active")
+	d.get("/v1/keys").want(503, "not_owner").says("detail", "no server that answers")
 }
 
 // Nor does it on a stream, which ends before it begins.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -118,6 +117,9 @@ type Config struct {
 	// false, means that this is not known.
 	Disk func() (used, free int64, ok bool)
 
+	// Started is when the process began; zero: now.
+	Started time.Time
+
 	// Forward carries the calls of a router to the owners of other shards. nil means that they are refused.
 	Forward *Forwarder
 
@@ -129,6 +131,9 @@ type Config struct {
 
 	// Process has metrics that the process counts outside of the server, and /metrics shows. nil means none.
 	Process prometheus.Gatherer
+
+	// Desk is that of the shard: what is made of the journal takes turns with its readers. nil means one of its own.
+	Desk *shard.Desk
 
 	// Past answers about earlier states, for all shards of the process. nil means one of its own.
 	Past *shard.Past
@@ -157,7 +162,10 @@ type Server struct {
 	files       map[interlock.Namespace]*sharedFiles
 	limiter     *limiter
 	flight      *flight
-	comparing   *fair // of bodies, for packets
+	comparing   *shard.Desk // of bodies, for packets
+	reading     *shard.Desk // for answers that are made from the journal
+	histories   histories
+	pages       histories
 	settling    *effectWatch
 	sender      *webhook.Sender
 	confirmer   confirmer
@@ -194,13 +202,16 @@ func New(cfg Config) (*Server, error) {
 		credentials: cfg.Credentials,
 		fences:      cfg.Fences,
 		streams:     streamLimit{max: cfg.MaxEventStreams},
+		histories:   histories{places: historyPlaces},
+		pages:       histories{places: pagePlaces},
 		files:       newFiles(cfg.Files),
 		flight:      newFlight(cfg.MaxInFlight),
-		comparing:   newFair(max(1, runtime.GOMAXPROCS(0)/2)),
+		comparing:   shard.NewDesk(0),
+		reading:     cfg.Desk,
 		version:     cfg.Version,
 		journalKind: cfg.JournalKind, shared: cfg.Shared,
 		disk:    cfg.Disk,
-		started: time.Now(),
+		started: cfg.Started,
 		log:     cfg.Logger,
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
@@ -210,8 +221,14 @@ func New(cfg Config) (*Server, error) {
 	if s.obs == nil {
 		s.obs = NewObserver(nil, nil)
 	}
+	if s.reading == nil {
+		s.reading = shard.NewDesk(0)
+	}
 	if s.past == nil {
 		s.past = shard.NewPast()
+	}
+	if s.started.IsZero() {
+		s.started = time.Now()
 	}
 	if s.fences == nil {
 		s.fences = signed.NewRing()

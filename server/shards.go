@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // listShards is GET /v1/shards. A router answers from the table of servers that it knows, and another server for
@@ -54,6 +55,15 @@ func (c *call) listShards() {
 			j.int("weight", int64(p.Weight))
 			j.int("shards", int64(owns[p.ID]))
 			j.bool("draining", p.Draining)
+			if !p.Unreached.IsZero() {
+				j.int("unreached_ms", time.Since(p.Unreached).Milliseconds())
+			}
+			if p.UnreachedBy > 0 {
+				j.int("unreached_by", int64(p.UnreachedBy))
+			}
+			if p.Silent > 0 {
+				j.ms("silent_ms", p.Silent)
+			}
 			j.close()
 		}
 		j.closeArray()

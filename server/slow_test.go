@@ -43,7 +43,7 @@ func (d *door) listen() (dial func() net.Conn) {
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	srv := d.server.HTTPServer()
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() { served <- ServeStrict(srv, l) }()
 	d.Cleanup(func() {
 		srv.Close()
 		<-served

@@ -139,17 +139,20 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admission, e
 	case at.Streams != nil:
 		return at.Streams.admit(newStream(at.Streams, link, namespace, identity), identity)
 	case d.s.forward != nil && at.Active.GRPC != "" && !hello.Forwarded:
+		if at.silentFor(reachTimeout) {
+			return nil, ownerSilent(at.Active)
+		}
 		owner, err := d.s.forward.dial(d.s.serving, at.Active, hello)
 		if _, refused := errors.AsType[*interlock.Error](err); err != nil && !refused {
 			d.s.log.Debug("the owner of the shard cannot be reached", "grpc", at.Active.GRPC, "error", err)
-			err = notOwner(at.Active)
+			err = ownerSilent(at.Active)
 		}
 		if err != nil {
 			return nil, err
 		}
 		d.s.obs.figures.forwarded.WithLabelValues("stream").Inc()
 		st, err := d.admit(&relay{
-			client: link, owner: owner, addr: at.Active.GRPC, count: d.s.obs.figures.relayed,
+			client: link, owner: owner, at: at, count: d.s.obs.figures.relayed, trips: &d.s.forward.trips,
 		}, identity)
 		if err != nil {
 			owner.Close(nil)

@@ -60,7 +60,7 @@ func (d *Streams) handle(stream grpc.ServerStream) error {
 	}
 	if from, ok := peer.FromContext(stream.Context()); ok {
 		if addr, ok := from.Addr.(*peerAddr); ok {
-			addr.visitor.admit()
+			addr.visitor.admit(&st.identity)
 		}
 	}
 	go st.serve()

@@ -216,7 +216,7 @@ func (s *StreamServer) stream(raw, conn net.Conn) {
 		link.Close(refusal)
 		return
 	}
-	admitConn(raw)
+	admitConn(raw, &st.identity)
 	known, stop := d.s.whileKnown(context.Background(), st.identity)
 	defer stop()
 	defer context.AfterFunc(known, func() {

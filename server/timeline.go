@@ -26,6 +26,11 @@ func (c *call) getTimeline() {
 	if !ok {
 		return
 	}
+	leave, ok := c.enterHistories()
+	if !ok {
+		return
+	}
+	defer leave()
 	reducer := timeline.New(timeline.Filter{
 		From: since, To: until, Agent: c.query.Get("agent"), Key: interlock.Key(c.query.Get("key")), Ended: ended,
 	})
@@ -35,10 +40,15 @@ func (c *call) getTimeline() {
 		return
 	}
 	j := c.reply()
-	j.moment("since", since)
-	j.moment("until", read.end)
-	writeTimeline(j, reducer.Timeline(), ended)
-	j.bool("more", read.more)
+	if !c.compute(func() {
+		j.moment("since", since)
+		j.moment("until", read.end)
+		writeTimeline(j, reducer.Timeline(), ended)
+		j.bool("more", read.more)
+	}) {
+		return
+	}
+	leave()
 	c.send(http.StatusOK, j, read.at)
 }
 

@@ -6,32 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 )
 
-// Certificate is a certificate and its key from two PEM files. It is read again
-// when a file changed, so that it can be replaced without a restart: at the next
-// handshake after checkEvery has passed, or at once by Reload.
-type Certificate struct {
-	certFile, keyFile string
-	log               *slog.Logger
-	now               func() time.Time
-
-	mu      sync.Mutex
-	cert    *tls.Certificate
-	stamp   [2]fileStamp
-	checked time.Time
-}
-
-// fileStamp tells whether a file is another than before.
-type fileStamp struct {
-	modified time.Time
-	size     int64
-}
-
-// checkEvery bounds how often handshakes look at the files.
-const checkEvery = 10 * time.Second
+// Certificate is a certificate and its key from two PEM files. It can be replaced without a restart: the files are read
+// again at the next handshake some seconds after a change, or at once by Reload.
+type Certificate struct{ fileWatch[*tls.Certificate] }
 
 // LoadCertificate reads the files. Later changes that cannot be used are logged to
 // logger (nil means slog.Default), and the earlier certificate stays in use.
@@ -39,64 +19,58 @@ func LoadCertificate(certFile, keyFile string, logger *slog.Logger) (*Certificat
 	if logger == nil {
 		logger = slog.Default()
 	}
-	c := &Certificate{certFile: certFile, keyFile: keyFile, log: logger, now: time.Now}
+	c := &Certificate{fileWatch[*tls.Certificate]{
+		what: "certificate", files: []string{certFile, keyFile}, now: time.Now,
+		load: func() (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+			if err != nil {
+				return nil, fmt.Errorf("%s and %s: %w", certFile, keyFile, err)
+			}
+			if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+				return nil, fmt.Errorf("%s: %w", certFile, err)
+			}
+			return &cert, nil
+		},
+		refuse: func(inUse *tls.Certificate, err error) {
+			logger.Warn(
+				"the new certificate is invalid, the previous one stays in use", "error", err, "until", inUse.Leaf.NotAfter,
+			)
+		},
+	}}
 	return c, c.Reload()
 }
 
-// Reload reads the files at once.
-func (c *Certificate) Reload() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reload()
-}
-
-func (c *Certificate) reload() error {
-	// The stamps are taken first: what changes while it is read is read again.
-	stamp, err := c.stamps()
-	if err != nil {
-		return fmt.Errorf("certificate: %w", err)
-	}
-	cert, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return fmt.Errorf("certificate: %s and %s: %w", c.certFile, c.keyFile, err)
-	}
-	if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
-		return fmt.Errorf("certificate: %s: %w", c.certFile, err)
-	}
-	c.cert, c.stamp, c.checked = &cert, stamp, c.now()
-	return nil
-}
-
-func (c *Certificate) stamps() (stamp [2]fileStamp, err error) {
-	for i, name := range [2]string{c.certFile, c.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return stamp, err
-		}
-		stamp[i] = fileStamp{info.ModTime(), info.Size()}
-	}
-	return stamp, nil
-}
-
-// current returns the certificate, read anew if a file changed.
-func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := c.now(); now.Sub(c.checked) >= checkEvery {
-		c.checked = now
-		stamp, err := c.stamps()
-		if err == nil && stamp != c.stamp {
-			err = c.reload()
-		}
-		if err != nil {
-			c.log.Warn("the new certificate is invalid, the previous one "+
-				"stays in use", "error", err, "until", c.cert.Leaf.NotAfter)
-		}
-	}
-	return c.cert, nil
-}
+// current returns the certificate for a handshake.
+func (c *Certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.latest(), nil }
 
 // TLSConfig is for both APIs. TLS 1.2 is the oldest that is spoken.
 func (c *Certificate) TLSConfig() *tls.Config {
 	return &tls.Config{GetCertificate: c.current, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+}
+
+// Authorities are the certificates in a PEM file that sign those of other servers. They can be replaced without a
+// restart: the file is read again at the next connection some seconds after a change, or at once by Reload. Connections
+// that are open stay.
+type Authorities struct{ fileWatch[*x509.CertPool] }
+
+// LoadAuthorities reads the file. Later changes that cannot be used are logged, and the earlier authorities stay.
+func LoadAuthorities(file string, logger *slog.Logger) (*Authorities, error) {
+	a := &Authorities{fileWatch[*x509.CertPool]{
+		what: "authorities of other servers", files: []string{file}, now: time.Now,
+		load: func() (*x509.CertPool, error) {
+			pem, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("%s contains no certificate", file)
+			}
+			return pool, nil
+		},
+		refuse: func(_ *x509.CertPool, err error) {
+			logger.Warn("the new authorities of other servers are invalid, the previous ones stay in use", "error", err)
+		},
+	}}
+	return a, a.Reload()
 }

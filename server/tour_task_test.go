@@ -20,7 +20,7 @@ func fullTask() engine.Task {
 		Principal: "ops",
 		Sender:    "session:quiet-otter", Age: time.Minute, Due: time.Second, Deadline: time.Hour, Attempt: 1, MaxAttempts: 5,
 		Position: 2, ETA: 40 * time.Second, Blocker: "account:1", Barred: true,
-		Result: []byte(`{"charged": 3500}`), Settled: time.Second,
+		Result: []byte(`{"charged": 3500}`), DoneBy: "teller", Settled: time.Second,
 	}
 	return t
 }

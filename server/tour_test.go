@@ -333,7 +333,7 @@ func tourEventFields(d *door) {
 	written.Kind = record.Written
 	refused := record.Event{Kind: record.Refused, Outcome: "acquire", Code: interlock.CodeHeld, Num: 3}
 	decided := record.Event{Kind: record.ApprovalDecided, Op: uint8(interlock.TaskWaiting)}
-	decided.SetVerdict("ops", "refund 1200?", nil)
+	decided.SetVerdict("ops", nil, "refund 1200?", nil)
 	moved := record.Event{
 		Kind: record.NamespaceMoved, Actor: "ops", Generation: 3, OtherShard: 7, Op: uint8(record.MoveOpened),
 	}

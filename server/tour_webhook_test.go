@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine"
 	"github.com/interlockdev/interlock/engine/record"
 	"github.com/interlockdev/interlock/webhook"
@@ -95,6 +96,15 @@ func tourWebhooks(d *door) {
 	if shown.at("webhook.gone") != true || shown.num("webhook.given_up") != 2 {
 		d.Error(shown.raw)
 	}
+	lead := &interlock.Principal{Name: "lead", Roles: interlock.RoleOperator | interlock.RoleApprover}
+	confirm := &engine.SetWebhook{
+		Head: engine.Head{Namespace: "hooks", Actor: lead.Name, Principal: lead}, Webhook: view.Webhook, ID: "x",
+	}
+	confirm.Webhook.ApproveLinks = true
+	if _, _, err := d.server.shard.Do(ctx, confirm); err != nil {
+		d.Fatal(err)
+	}
+	d.get("/v1/webhooks/ops", ns...).want(200).is("webhook.confirmed_by", "lead")
 	d.send(d.request("DELETE", "/v1/webhooks/ops", "", ns...)).want(200).is("outcome", "deleted")
 	d.send(d.request("DELETE", "/v1/webhooks/ops", "", ns...)).want(404, "unknown_webhook")
 	events := d.get("/v1/events", ns...).want(200).raw

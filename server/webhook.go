@@ -193,6 +193,7 @@ func (c *call) writeWebhook(j *jsonOut, name string, w *engine.WebhookView) {
 	j.str("format", w.Format.String())
 	j.bool("paused", w.Paused)
 	j.bool("approve_links", w.ApproveLinks)
+	j.said("confirmed_by", cleanText(w.Approver))
 	j.int("generation", int64(w.Generation))
 	j.decimal("cursor", uint64(w.Cursor))
 	j.int("delivered", int64(w.Delivered))

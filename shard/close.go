@@ -15,6 +15,13 @@ func (s *Shard) Close(ctx context.Context) error {
 	return s.closeErr
 }
 
+// HandOver is Close while another server waits for the shard: it makes no last snapshot where the entries behind the
+// newest one are few.
+func (s *Shard) HandOver(ctx context.Context) error {
+	s.handsOver.Store(true)
+	return s.Close(ctx)
+}
+
 func (s *Shard) close(ctx context.Context) error {
 	close(s.stopping)
 	s.mail.close(closedFor(nil))

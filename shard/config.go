@@ -58,6 +58,9 @@ type Config struct {
 	// 0 means 1 GiB; a negative number keeps no more than a restart needs.
 	KeepBytes int64
 
+	// Desk is where the readers of the journal take turns, in all shards of the process; nil means one of its own.
+	Desk *Desk
+
 	// LowMemory reports whether the process has used up what memory it may have: then only commands
 	// that return something are admitted, as when the journal is low on space. It is asked before
 	// each turn. nil means never.
@@ -112,6 +115,9 @@ func (c *Config) check() error {
 	}
 	if c.MaxWaiting == 0 {
 		c.MaxWaiting = defaultMaxWaiting
+	}
+	if c.Desk == nil {
+		c.Desk = NewDesk(0)
 	}
 	if c.LowMemory == nil {
 		c.LowMemory = func() bool { return false }

@@ -28,6 +28,10 @@ type Follower struct {
 	// that may block does so here. It may be nil.
 	Visited func() error
 
+	// Full reports whether Visited may block now. The follower leaves its place at the Desk before that. nil
+	// means that Visited may always block.
+	Full func() bool
+
 	// Reached reports that everything up to an index was visited: whenever nothing more is there
 	// yet, and while nothing is visited at least once per Pulse. nil ignores it.
 	Reached func(index interlock.Index) error
@@ -61,14 +65,17 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 //
 // A follower that has seen everything sleeps until an entry with events of its namespace is
 // durable: what happens in other namespaces costs it nothing (see feed.go). One that is behind
-// reads the journal.
+// reads the journal, in turns with all others (see Desk): it has a place but while Visited or Reached is called.
 func (s *Shard) Follow(ctx context.Context, f Follower) error {
 	fd, ok := s.followers.enter(f.Namespace, s)
 	if !ok {
 		return closedFor(nil)
 	}
 	defer s.followers.leave(fd)
-	r := &followerReader{s: s, f: &f, feed: fd, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now()}
+	r := &followerReader{
+		s: s, f: &f, feed: fd, next: f.From, pieces: Joiner{Midway: true}, rested: time.Now(),
+		turns: turns{desk: s.desk, ns: f.Namespace},
+	}
 	if r.next == 0 {
 		r.next = s.journal.First()
 	}
@@ -94,6 +101,7 @@ type followerReader struct {
 	rested time.Time       // when the follower was called last
 	events []record.Event  // reused
 	batch  [64]*feedRecord // reused
+	turns  turns           // at reading the journal
 }
 
 // advance visits the new entries, or waits until there are some.
@@ -140,7 +148,12 @@ func (r *followerReader) recall(ctx context.Context, records []*feedRecord) erro
 // read visits the journal, up to its end.
 func (r *followerReader) read(ctx context.Context) error {
 	began := r.next
-	err := r.s.journal.Read(ctx, r.next, func(e journal.Entry) error { return r.take(ctx, e) })
+	err := r.turns.work(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.turns.rest()
+	err = r.s.journal.Read(ctx, r.next, func(e journal.Entry) error { return r.take(ctx, e) })
 	switch {
 	case r.stop != nil:
 		return r.stop
@@ -171,6 +184,9 @@ func (r *followerReader) read(ctx context.Context) error {
 // take continues with an entry of the journal.
 func (r *followerReader) take(ctx context.Context, e journal.Entry) error {
 	if err := r.s.ended(ctx); err != nil {
+		return err
+	}
+	if err := r.turns.work(ctx); err != nil {
 		return err
 	}
 	entry, err := r.pieces.Join(e)
@@ -212,6 +228,9 @@ func (r *followerReader) visit(index interlock.Index, epoch interlock.Epoch, eve
 
 func (r *followerReader) visited() error {
 	if r.f.Visited != nil {
+		if r.f.Full == nil || r.f.Full() {
+			r.turns.rest()
+		}
 		r.stop = r.f.Visited()
 	}
 	r.rested = time.Now()
@@ -220,6 +239,7 @@ func (r *followerReader) visited() error {
 
 func (r *followerReader) reached(index interlock.Index) error {
 	if r.f.Reached != nil {
+		r.turns.rest() // it may send
 		r.stop = r.f.Reached(index)
 	}
 	r.rested = time.Now()

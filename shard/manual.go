@@ -75,12 +75,12 @@ func (m *Manual) Turn() (more bool) {
 	case m.failed != nil:
 		err := m.failed
 		m.failed = nil
-		m.retry = m.s.watch().Add(parkedFor)
 		m.finished = !o.broken(err)
+		m.retry = m.s.watch().Add(o.parked)
 	case o.term != nil:
 		closed := o.refuseWaiting(refusalFor(o.scarce))
 		if now := m.s.watch(); closed || !now.Before(m.retry) {
-			m.retry = now.Add(parkedFor)
+			m.retry = now.Add(o.parked)
 			m.finished = !o.unpark(closed)
 		}
 		return false

@@ -41,7 +41,7 @@ func newShard(cfg Config, watch func() time.Time) *Shard {
 		number: cfg.Number, epoch: cfg.Journal.Epoch(), journal: cfg.Journal, clock: cfg.Clock, watch: watch,
 		log:      cfg.Logger.With("shard", cfg.Number),
 		observer: cfg.Observer, snapshotBytes: cfg.SnapshotBytes, pictureEvents: cfg.PictureEvents, keepBytes: cfg.KeepBytes,
-		lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
+		desk: cfg.Desk, lowMemory: cfg.LowMemory, maxAhead: cfg.MaxAhead,
 		other: newOtherGroup(), stages: inTurn, broken: make(chan error, 1), failed: make(chan struct{}),
 		stopping: make(chan struct{}),
 		stopped:  make(chan struct{}), stopClock: func() {},

@@ -353,6 +353,37 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// A shard that is handed over makes a last snapshot only where its next owner would replay many entries.
+func TestHandOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		seldom := func(c *Config) { c.SnapshotBytes = 1 << 30 }
+		r := newRig(t, seldom)
+		end := func() (saved bool) {
+			before := r.shard.snapshotAt.Load()
+			if err := r.shard.HandOver(r.Context()); err != nil {
+				t.Error(err)
+			}
+			saved = r.shard.snapshotAt.Load() > before
+			r.open(seldom)
+			return saved
+		}
+		r.expect(engine.Granted, acquire(nil, "a"))
+		if end() {
+			t.Error("a few entries were saved as a snapshot")
+		}
+		for i := range 2 * shortReplay {
+			r.expect(engine.Granted, acquire(nil, keyNumber(i)))
+		}
+		if !end() {
+			t.Error("many entries were left to the next owner")
+		}
+		if r.expect(engine.Granted, acquire(nil, "b")); end() {
+			t.Error("one entry behind a snapshot was saved as another one")
+		}
+		r.close()
+	})
+}
+
 // A Close that runs out of time leaves no caller without an answer, no matter which goroutine is
 // appending.
 func TestCloseGivesUp(t *testing.T) {
@@ -434,4 +465,23 @@ func TestOnFiles(t *testing.T) {
 	r = open(func(*Config) {})
 	r.expect(engine.Granted, &engine.Renew{Head: head(nil), Lease: held.ID})
 	r.close()
+}
+
+// A second restore of a backup begins above all that the first one grants in between, at a million a second.
+func TestFencesOfASecondRestore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		<-time.After(30 * 365 * 24 * time.Hour) // the bubble begins in 2000
+		restored := func() interlock.Fence {
+			r := newRig(t)
+			r.close()
+			r.open(func(c *Config) { c.FenceJump = 1 << 40 })
+			defer r.close()
+			return r.expect(engine.Granted, acquire(nil, "a")).Lease.Fence
+		}
+		first := restored()
+		<-time.After(24 * time.Hour)
+		if next := restored(); next < first+24*3600<<20 || next > 1<<53 {
+			t.Errorf("fences begin at %d, and a day later at %d", first, next)
+		}
+	})
 }

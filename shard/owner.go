@@ -33,9 +33,10 @@ type owner struct {
 	limit     *engine.Limit // the last limit that the engine got
 	draining  bool
 	fullUntil engine.Time
-	scarce    error  // why the engine had to be rebuilt, the last time
-	unread    bool   // it is still to be made from the journal, which cannot be read for now
-	term      *group // of Recover after a rebuild, while there is no room for it: see rebuild.go
+	scarce    error         // why the engine had to be rebuilt, the last time
+	unread    bool          // it is still to be made from the journal, which cannot be read for now
+	parked    time.Duration // until the next try, while there is no room
+	term      *group        // of Recover after a rebuild, while there is no room for it: see rebuild.go
 
 	sinceSnapshot int64         // bytes of entries behind the last snapshot that was begun
 	pressAt       engine.Time   // when the next snapshot for want of space is due

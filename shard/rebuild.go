@@ -8,8 +8,13 @@ import (
 	"github.com/interlockdev/interlock/journal"
 )
 
-// parkedFor is how long a shard waits before it tries again when its journal has no room at all.
-const parkedFor = time.Second
+// parkedFor is how long a shard waits before it tries again when its journal has no room at all. A journal that has
+// room for the record of a new engine, and not for the next group, is tried after twice the time each time, up to
+// parkedMost: each try is a replay.
+const (
+	parkedFor  = time.Second
+	parkedMost = 4 * time.Second
+)
 
 // rebuild throws the engine away, which is ahead of the journal because an append found no space, or no
 // descriptor for a new file, and makes it anew from the journal. The callers of the group that failed, and of
@@ -27,6 +32,11 @@ func (o *owner) rebuild(why error) error {
 
 	o.scarce = why
 	o.term = new(group) // keeps its entry until there is room for it
+	if again := o.now < o.fullUntil; again {
+		o.unread, o.parked = true, min(2*o.parked, parkedMost)
+		return nil
+	}
+	o.parked = parkedFor
 	return o.reload()
 }
 
@@ -83,7 +93,7 @@ func (o *owner) unpark(closed bool) bool {
 
 // park refuses commands for a while. It reports whether no more can come.
 func (o *owner) park() (closed bool) {
-	timer := time.NewTimer(parkedFor)
+	timer := time.NewTimer(o.parked)
 	defer timer.Stop()
 	for {
 		if o.refuseWaiting(refusalFor(o.scarce)) {

@@ -52,6 +52,6 @@ func closedFor(err error) *interlock.Error {
 	}
 	return &interlock.Error{
 		Code:    interlock.CodeShuttingDown,
-		Message: "the server is shutting down, and nothing was executed; repeat the request in a moment",
+		Message: "the server answers for the shard no longer, and nothing was executed; repeat the request in a moment",
 	}
 }

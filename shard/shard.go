@@ -27,6 +27,7 @@ type Shard struct {
 	snapshotBytes int64
 	pictureEvents int
 	keepBytes     int64
+	desk          *Desk // of the readers of the journal
 	lowMemory     func() bool
 	maxAhead      time.Duration
 	options       []engine.Option
@@ -54,6 +55,7 @@ type Shard struct {
 	snapshotAt   atomic.Uint64         // index of the newest snapshot
 	snapshotSize atomic.Int64          // how many bytes it has
 	snapshotting atomic.Bool           // one is being made
+	handsOver    atomic.Bool           // another server waits for the end of this ownership
 	kept         atomic.Bool           // all of the journal is history to keep, so that nothing can be cut
 	behind       time.Duration         // by how much the clock was behind the journal at the start, if far
 	unsaved      atomic.Pointer[error] // why the last snapshot failed; nil if it did not

@@ -168,12 +168,19 @@ func (s *Shard) cut(ctx context.Context, at interlock.Index) error {
 	return nil
 }
 
+// shortReplay is how many entries an owner replays sooner than any snapshot is written, also where each is an object of
+// its own in a bucket.
+const shortReplay = 32
+
 // lastSnapshot stores the live engine's state when everything else has ended. A
 // failure costs the next start some time and nothing else.
 func (s *Shard) lastSnapshot(ctx context.Context) {
 	at := s.At().Index
 	if s.snapshotBytes < 0 || uint64(at) <= s.snapshotAt.Load() {
 		return
+	}
+	if s.handsOver.Load() && uint64(at)-s.snapshotAt.Load() <= shortReplay {
+		return // the next owner waits, and replays the entries sooner than a snapshot is written and read
 	}
 	if err := s.save(ctx, at, s.watch(), s.owner.eng, s.links.record(s.journal.First())); err != nil {
 		s.log.Warn("the final snapshot failed; the next start replays the journal instead", "index", at, "error", err)

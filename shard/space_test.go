@@ -193,6 +193,66 @@ func (j *fullJournal) SaveSnapshot(ctx context.Context, at interlock.Index, writ
 
 func (j *fullJournal) Low() bool { return j.Tail()-j.First() >= j.room }
 
+// pagedJournal has room for entries of at most so many bytes together, as a database has in pages that it has.
+type pagedJournal struct {
+	journal.Journal
+	room  atomic.Int64 // 0: any
+	reads atomic.Int32 // replays
+}
+
+func (j *pagedJournal) Append(ctx context.Context, first interlock.Index, entries [][]byte) error {
+	n := 0
+	for _, e := range entries {
+		n += len(e)
+	}
+	if room := j.room.Load(); room > 0 && int64(n) > room {
+		return journal.ErrNoSpace
+	}
+	return j.Journal.Append(ctx, first, entries)
+}
+
+// A journal that has room for the record of a new engine and not for the entries of callers is not replayed for each
+// group that it refuses: a few times in twenty seconds, whatever they do. With room again it answers within the
+// pause.
+func TestFullJournalIsReplayedAFewTimes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var paged *pagedJournal
+		r := newRig(t, func(c *Config) {
+			paged = &pagedJournal{Journal: c.Journal}
+			c.Journal = paged
+		})
+		held := r.expect(engine.Granted, acquire(nil, "a")).Lease
+		r.shard.OnReset(func() { paged.reads.Add(1) })
+		paged.room.Store(40)
+		for range 100 {
+			a, _ := r.do(release(nil, held.ID))
+			if a.Code != interlock.CodeNoSpace {
+				t.Fatalf("a release: %v %s", a.Outcome, a.Code)
+			}
+			<-time.After(200 * time.Millisecond)
+		}
+		if n := paged.reads.Load(); n < 3 || n > 8 {
+			t.Errorf("the journal was replayed %d times in 20 s", n)
+		}
+		paged.room.Store(0)
+		<-time.After(parkedMost)
+		r.expect(engine.Done, release(nil, held.ID))
+		<-time.After(fullFor)
+		r.expect(engine.Granted, acquire(nil, "b"))
+		if live, replayed := r.hash(), replayedHash(t, r.shard.journal); live != replayed {
+			t.Errorf("the live engine is not what the journal says")
+		}
+		// A later shortage begins anew.
+		paged.room.Store(40)
+		before := paged.reads.Load()
+		r.refused(interlock.CodeNoSpace, acquire(nil, "c"))
+		synctest.Wait()
+		if n := paged.reads.Load() - before; n != 1 {
+			t.Errorf("%d replays at once, want 1", n)
+		}
+	})
+}
+
 // When all leases were released, a journal that was full has room again by itself: a snapshot
 // is made because space is low, although little was written since the last one.
 func TestLowSpaceMakesASnapshot(t *testing.T) {

@@ -31,6 +31,10 @@ type Link struct {
 	Fence      interlock.Fence // of a parked lease, instead of Task
 	Asked      record.Time     // of a task: when that question was asked
 	Expires    time.Time
+
+	// Approver is the principal that confirmed the webhook's receiver, as Open found it; "": none. It is not in the
+	// token.
+	Approver string
 }
 
 // ErrLink is the error of a token that opens no link.
@@ -116,6 +120,7 @@ func (s *Sender) Open(ctx context.Context, token string) (Link, error) {
 		w.Generation != l.Generation || !w.ApproveLinks {
 		return l, ErrLink
 	}
+	l.Approver = w.Approver
 	return l, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/interlockdev/interlock/internal/git"
@@ -44,13 +45,13 @@ func (b *base) record() string {
 	return filepath.Join(b.dir, "base.json")
 }
 
-func (h *Host) baseDir(repo, commit string) string {
-	return filepath.Join(h.Root, repo, baseFolder, commit)
+func (h *Host) baseDir(repo, name string) string {
+	return filepath.Join(h.Root, repo, baseFolder, name)
 }
 
 // openBase opens a base checkout and refuses one that has changed.
-func (h *Host) openBase(ctx context.Context, gitDir, repo, commit string) (*base, error) {
-	b := &base{dir: h.baseDir(repo, commit)}
+func (h *Host) openBase(ctx context.Context, store opener, repo, name string) (*base, error) {
+	b := &base{dir: h.baseDir(repo, name)}
 	if err := readJSON(b.record(), b); err != nil {
 		return nil, err
 	}
@@ -65,8 +66,19 @@ func (h *Host) openBase(ctx context.Context, gitDir, repo, commit string) (*base
 	case time.Since(b.Checked) < checkEvery:
 		return b, nil
 	}
-	return b, b.compare(ctx, gitDir)
+	r, err := store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.compare(ctx, r.Dir)
 }
+
+// indexAhead is how much later than its making a base's index is dated: git compares the content of a file that is as
+// new as its index, and no filter runs where a base is compared.
+const indexAhead = time.Minute
+
+// opener opens a git directory that no agent writes, and that has the commit of a base.
+type opener func(ctx context.Context) (*git.Repository, error)
 
 func (b *base) changed(how string) error {
 	return problem(CodeBase,
@@ -75,8 +87,7 @@ func (b *base) changed(how string) error {
 		b.dir, how)
 }
 
-// compare compares all files with the base's own index. The HEAD of gitDir is of no interest: it is a workspace's, and
-// has its commits.
+// compare compares all files with the base's own index. The HEAD of gitDir is of no interest.
 func (b *base) compare(ctx context.Context, gitDir string) error {
 	r := git.Repository{
 		Dir: gitDir, WorkTree: b.files(), Env: []string{"GIT_INDEX_FILE=" + b.index()},
@@ -93,15 +104,26 @@ func (b *base) compare(ctx context.Context, gitDir string) error {
 	return b.write()
 }
 
-// makeBase makes the base checkout of a commit, or opens the one that is there. The caller has the
-// lock of the repository's workspaces.
-func (h *Host) makeBase(ctx context.Context, gitDir, repo, commit string) (*base, error) {
-	b, err := h.openBase(ctx, gitDir, repo, commit)
+// baseName is the name of the base checkout: the commit, and what tells it from others of that commit.
+func (r *Record) baseName() string {
+	if r.Converted == "" {
+		return r.Start
+	}
+	return r.Start + "-" + r.Converted
+}
+
+// makeBase makes the base checkout of a new workspace, or opens the one that is there. The caller has the lock of the
+// repository's workspaces.
+func (w *Workspace) makeBase(ctx context.Context) (*base, error) {
+	h, repo, name := w.host, w.Repo, w.baseName()
+	b, err := h.openBase(ctx, func(context.Context) (*git.Repository, error) {
+		return &git.Repository{Dir: w.GitDir()}, nil
+	}, repo, name)
 	if err == nil {
 		return b, nil
 	}
-	dir := h.baseDir(repo, commit)
-	used, listErr := h.usersOf(repo, commit)
+	dir := h.baseDir(repo, name)
+	used, listErr := h.usersOf(repo, name)
 	if listErr != nil {
 		return nil, listErr
 	}
@@ -116,9 +138,13 @@ func (h *Host) makeBase(ctx context.Context, gitDir, repo, commit string) (*base
 	if err := errors.Join(removeAll(unfinished), os.MkdirAll(filepath.Join(unfinished, "files"), 0o700)); err != nil {
 		return nil, err
 	}
-	b = &base{Commit: commit, dir: unfinished, Checked: time.Now()}
-	if err := checkOut(ctx, gitDir, b.files(), b.index(), commit); err != nil {
+	b = &base{Commit: w.Start, dir: unfinished, Checked: time.Now()}
+	if err := w.checkOut(ctx, b.files(), b.index()); err != nil {
 		return nil, errors.Join(err, removeAll(unfinished))
+	}
+	later := time.Now().Add(indexAhead)
+	if err := os.Chtimes(b.index(), later, later); err != nil {
+		return nil, err
 	}
 	// The files are as permissive as git makes them: an overlay shows their modes.
 	info, err := os.Stat(b.files())
@@ -138,25 +164,46 @@ func (h *Host) makeBase(ctx context.Context, gitDir, repo, commit string) (*base
 
 func (b *base) write() error { return writeJSON(b.record(), b, false) }
 
-// checkOut writes the files of a commit into an empty folder, and an index of them, on all processors.
-func checkOut(ctx context.Context, gitDir, tree, index, commit string) error {
-	r := git.Repository{
-		Dir: gitDir, WorkTree: tree, Env: []string{"GIT_INDEX_FILE=" + index},
+// checkOut writes the files of the commit Start into an empty folder, and an index of them, on all processors.
+func (w *Workspace) checkOut(ctx context.Context, tree, index string) error {
+	r := w.plainIn(git.Repository{
+		Dir: w.GitDir(), WorkTree: tree, Env: []string{"GIT_INDEX_FILE=" + index},
 		Config: []string{"checkout.workers=0", "core.sparseCheckout=false"},
-	}
-	if _, err := r.Output(ctx, "read-tree", commit); err != nil {
+	}, tree, w.GitDir(), filepath.Dir(index))
+	if _, err := r.Output(ctx, "read-tree", w.Start); err != nil {
 		return err
 	}
-	_, err := r.Output(ctx, "checkout-index", "--all", "--index", "--quiet")
-	return err
+	if !w.filtered {
+		_, err := r.Output(ctx, "checkout-index", "--all", "--index", "--quiet")
+		return err
+	}
+	// A filter may be a script of the repository: what needs none comes first.
+	out, err := r.Output(ctx, "ls-files", "-z")
+	if err != nil {
+		return err
+	}
+	var first, last strings.Builder
+	for path := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		to := &first
+		if w.drivers[path] != "" {
+			to = &last
+		}
+		to.WriteString(path + "\x00")
+	}
+	for _, paths := range []string{first.String(), last.String()} {
+		if _, err := r.Feed(ctx, []byte(paths), "checkout-index", "--index", "--quiet", "-z", "--stdin"); err != nil {
+			return w.filterFailed(ctx, err)
+		}
+	}
+	return nil
 }
 
 // usersOf counts the workspaces that were made of a base checkout. A reflink needs it only while it is
 // made, and counts, so that the next one finds it.
-func (h *Host) usersOf(repo, commit string) (n int, err error) {
+func (h *Host) usersOf(repo, name string) (n int, err error) {
 	list, err := h.List(repo)
 	for _, w := range list {
-		if w.Kind.usesBase() && w.Start == commit && w.Phase != Creating {
+		if w.Kind.usesBase() && w.baseName() == name && w.Phase != Creating {
 			n++
 		}
 	}
@@ -164,12 +211,12 @@ func (h *Host) usersOf(repo, commit string) (n int, err error) {
 }
 
 // dropBase removes a base checkout that no workspace uses. The caller has the lock.
-func (h *Host) dropBase(repo, commit string) error {
-	n, err := h.usersOf(repo, commit)
+func (h *Host) dropBase(repo, name string) error {
+	n, err := h.usersOf(repo, name)
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := removeAll(h.baseDir(repo, commit)); err != nil {
+	if err := removeAll(h.baseDir(repo, name)); err != nil {
 		return fmt.Errorf("the base checkout is left: %w", err)
 	}
 	return nil

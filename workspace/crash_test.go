@@ -1,3 +1,5 @@
+//go:build unix
+
 package workspace
 
 import (
@@ -16,8 +18,8 @@ import (
 const crashStep = "INTERLOCK_TEST_CRASH_STEP"
 
 // TestKilled kills a process with SIGKILL at each of its calls of git, while it creates a workspace, takes the
-// target in, submits, and deletes. The step is then repeated, and nothing may be lost. The git that kills is a
-// script in front of the real one.
+// target in, submits, and deletes. The step is then repeated, and nothing may be lost. What
+// kills is a script in front of git, and of the sandbox that git runs in.
 func TestKilled(t *testing.T) {
 	if step := os.Getenv(crashStep); step != "" {
 		takeStep(t, step, os.Getenv("CRASH_ROOT"), os.Getenv("CRASH_SOURCE"))
@@ -30,14 +32,21 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	script := `#!/bin/sh
-n=$(($(cat "$TMPDIR/calls") + 1)); echo $n > "$TMPDIR/calls"
-if [ $n = $(cat "$TMPDIR/kill") ]; then kill -9 $PPID; exit 1; fi
-exec ` + real + ` "$@"
-`
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
+	sandbox, err := exec.LookPath("bwrap")
+	if err != nil {
 		t.Fatal(err)
+	}
+	bin, counts := t.TempDir(), t.TempDir()
+	for name, path := range map[string]string{"git": real, "bwrap": sandbox} {
+		script := `#!/bin/sh
+n=$(($(cat "$CRASH_DIR/calls") + 1)); echo $n > "$CRASH_DIR/calls"
+if [ $n = $(cat "$CRASH_DIR/kill") ]; then kill -9 $PPID; exit 1; fi
+exec ` + path + ` "$@"
+`
+		script = strings.ReplaceAll(script, "$CRASH_DIR", counts)
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, step := range []string{"create", "sync", "submit", "delete"} {
 		t.Run(step, func(t *testing.T) {
@@ -46,7 +55,7 @@ exec ` + real + ` "$@"
 				stride = 3
 			}
 			kills := 0
-			for call := 1; killAt(t, bin, step, call); call += stride {
+			for call := 1; killAt(t, bin, counts, step, call); call += stride {
 				if kills++; kills > 60 {
 					t.Fatal("it never ends")
 				}
@@ -60,7 +69,7 @@ exec ` + real + ` "$@"
 
 // killAt prepares what a step needs, kills it at a call of git, repeats it, and checks what is there.
 // It returns false if the step has fewer calls.
-func killAt(t *testing.T, bin, step string, call int) (killed bool) {
+func killAt(t *testing.T, bin, temp, step string, call int) (killed bool) {
 	r := newRig(t)
 	if step != "create" {
 		w := r.create(Options{Name: "a", Kind: Worktree})
@@ -68,7 +77,6 @@ func killAt(t *testing.T, bin, step string, call int) (killed bool) {
 		r.write(filepath.Join(r.source, "docs/guide.md"), "landed\n")
 		r.commit("landed")
 	}
-	temp := t.TempDir()
 	r.write(filepath.Join(temp, "calls"), "0\n")
 	r.write(filepath.Join(temp, "kill"), strconv.Itoa(call)+"\n")
 	self, err := os.Executable()
@@ -77,7 +85,7 @@ func killAt(t *testing.T, bin, step string, call int) (killed bool) {
 	}
 	cmd := exec.Command(self, "-test.run=^TestKilled$", "-test.count=1")
 	cmd.Env = append(
-		os.Environ(), crashStep+"="+step, "CRASH_ROOT="+r.host.Root, "CRASH_SOURCE="+r.source, "TMPDIR="+temp,
+		os.Environ(), crashStep+"="+step, "CRASH_ROOT="+r.host.Root, "CRASH_SOURCE="+r.source,
 		"PATH="+bin+":"+os.Getenv("PATH"),
 	)
 	out, err := cmd.CombinedOutput()

@@ -20,8 +20,9 @@ type Deleted struct {
 	Saved, In string
 	// Had names what was saved.
 	Had string
-	// Kept is a folder with changed files that could not be saved as a commit, because the base of
-	// their overlay changed; else "".
+	// Kept is a folder with the private git directory and the files, in git and files, where a commit cannot hold all
+	// of the work, or git could not read it; else "". What could make git run a program of the agent's is in settings.
+	// That of a repository inside files is as it was, so git must not run there.
 	Kept string
 }
 
@@ -70,117 +71,288 @@ func (h *Host) Delete(ctx context.Context, repo, name string, force bool) (*Dele
 
 // secure makes sure that nothing of value is in the workspace alone.
 func (w *Workspace) secure(ctx context.Context, force bool, d *Deleted) error {
-	r, err := w.open(ctx)
-	if errors.Is(err, ErrBaseChanged) && force {
-		return w.secureUnreadable(ctx, d)
+	if err := w.refuseBorrowed(); err != nil {
+		return err
 	}
+	r, err := w.Open(ctx, Access{})
+	if err == nil {
+		err = w.secureWork(ctx, r, force, d)
+		err = errors.Join(err, r.Close())
+	}
+	if _, refusal := errors.AsType[*Error](err); err == nil || !force || !refusal || errors.Is(err, ErrLimit) {
+		return err
+	}
+	// Git cannot take the work out as it is. What can be read is saved, and all of it is kept.
+	if d.Had = "what could be read"; errors.Is(err, ErrBaseChanged) {
+		d.Had = "commits, and the changed files apart"
+	}
+	if err := w.salvage(ctx, d); err != nil {
+		d.Saved, d.In = "", ""
+		d.Had = "nothing: " + err.Error()
+	}
+	return w.setAside(d)
+}
+
+// secureWork saves what the workspace alone has, if it may.
+func (w *Workspace) secureWork(ctx context.Context, r *Room, force bool, d *Deleted) error {
+	s, f, hang, err := w.lookAll(ctx, r)
 	if err != nil {
 		return err
 	}
-	s, err := w.status(ctx, r)
-	if err != nil {
-		return err
-	}
-	if !s.Unsubmitted() {
+	nested, tags := hang.nested, hang.tags
+	if !s.Unsubmitted() && s.Replaced == 0 {
 		return nil
 	}
-	if !force {
+	if s.Unsubmitted() && !force {
 		return problem(CodeUnsubmitted,
 			"workspace %s/%s has work that was not submitted (%s): submit it, or use --force, "+
 				"which saves it under refs/interlock/saved/%s",
 			w.Repo, w.Name, s, w.Name)
 	}
-	all, err := w.heads(ctx, r, s.Head)
+	heads, err := w.heads(ctx, r, s, f)
 	if err != nil {
 		return err
 	}
-	d.Had = s.String()
+	if d.Had = s.String(); d.Had == "" {
+		d.Had = plural(s.Replaced, "commit") + " that only a reflog had"
+	}
 	message := fmt.Sprintf(
 		"Saved workspace %s/%s\n\nUnsubmitted when it was deleted: %s.\nThe tree is that of the files; further "+
-			"parents are other branches and stashes.\n",
-		w.Repo, w.Name, s,
+			"parents are other branches, stashes, and commits that only a reflog had.\n",
+		w.Repo, w.Name, d.Had,
 	)
-	commit, err := w.snapshot(ctx, r, message, all...)
+	var commit string
+	if nested == nil {
+		commit, err = w.snapshot(ctx, r, f, message, heads...)
+	} else {
+		commit, err = w.join(ctx, r.Git, s.Head, message, heads)
+	}
 	if err != nil {
 		return err
 	}
-	return w.save(ctx, commit, d)
+	if err := r.take(ctx, append([]string{commit}, tags...), true); err != nil {
+		return err
+	}
+	v, err := w.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.save(ctx, v, commit, tags, d); err != nil {
+		return err
+	}
+	if len(s.Other) > 1 || len(s.Other) == 1 && len(tags) == 0 {
+		return w.setAside(d)
+	}
+	return nil
 }
 
-// heads are the commits that reach all work: HEAD first, then those that it does not reach.
-func (w *Workspace) heads(ctx context.Context, r *git.Repository, head string) ([]string, error) {
-	tips, err := w.tips(ctx, r, head)
+// hangers are what Status does not look for, since it takes a walk through the tree.
+type hangers struct {
+	nested []string // repositories inside the tree that have work
+	tags   []string // objects of refs that are no commits, which the source has no ref to
+}
+
+// lookAll returns the status of all work.
+func (w *Workspace) lookAll(ctx context.Context, r *Room) (s *Status, f *facts, h hangers, err error) {
+	if s, f, err = w.look(ctx, r, "refs"); err != nil {
+		return nil, nil, h, err
+	}
+	if h.nested, err = w.nested(ctx, r); err != nil {
+		return nil, nil, h, err
+	}
+	for _, name := range h.nested {
+		s.Other = append(s.Other, "the git repository "+name+" inside the workspace")
+	}
+	if h.tags = w.foreignTags(ctx, f); len(h.tags) > 0 {
+		s.Other = append(s.Other, plural(len(h.tags), "tag"))
+	}
+	return s, f, h, nil
+}
+
+// Work looks for all that Delete would lose: what Status finds, and also repositories inside the tree, and tags.
+func (w *Workspace) Work(ctx context.Context) (*Status, error) {
+	r, err := w.Open(ctx, Access{})
 	if err != nil {
 		return nil, err
 	}
-	independent, err := r.Output(ctx, append([]string{"merge-base", "--independent"}, tips...)...)
-	if err != nil {
-		return nil, err
-	}
-	all := []string{head}
-	for p := range strings.FieldsSeq(independent) {
-		if p != head {
-			all = append(all, p)
-		}
-	}
-	return all, nil
+	s, _, _, err := w.lookAll(ctx, r)
+	return s, errors.Join(err, r.Close())
 }
 
-// secureUnreadable saves the commits of an overlay that cannot be mounted, and moves the files that it
-// had changed out of the workspace.
-func (w *Workspace) secureUnreadable(ctx context.Context, d *Deleted) error {
-	r := git.Repository{Dir: w.GitDir(), Env: w.Author.env()}
-	head, err := r.Output(ctx, "rev-parse", "--verify", "HEAD^{commit}")
-	if err != nil {
-		return err
-	}
-	all, err := w.heads(ctx, &r, head)
-	if err != nil {
-		return err
-	}
-	d.Had = "commits, and the changed files apart"
-	args := []string{
-		"commit-tree", head + "^{tree}", "-m",
-		"Saved workspace " + w.Repo + "/" + w.Name + ", its changed files excepted",
-	}
-	for _, p := range all {
+// join makes a commit with the tree of another one.
+func (w *Workspace) join(
+	ctx context.Context, r *git.Repository, tree, message string, parents []string,
+) (commit string, err error) {
+	args := []string{"commit-tree", tree + "^{tree}", "-m", message}
+	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	commit, err := r.Output(ctx, args...)
+	commit, err = r.Output(ctx, args...)
+	return commit, w.gitFailed(err)
+}
+
+// heads are the commits that reach all work: HEAD first, then those that it does not reach, of all refs, stashes, other
+// heads and reflogs.
+func (w *Workspace) heads(ctx context.Context, r *Room, s *Status, f *facts) ([]string, error) {
+	args := []string{"rev-list", "--ignore-missing", "--all", "--reflog"}
+	for id := range strings.FieldsSeq(f.heads) {
+		if git.CheckObject(id) == nil {
+			args = append(args, id)
+		}
+	}
+	args = append(args, "--not", s.Head)
+	args = slices.Concat(args, w.known(), w.submitted(ctx), []string{"--parents", "--"})
+	out, err := r.Git.Run(ctx, git.Call{Args: args})
+	if err != nil {
+		return nil, w.gitFailed(err)
+	}
+	// The tips are those that are no parent of another one. A repository may have thousands of commits, and an argument
+	// list has room for some hundred.
+	var all []string
+	parent := map[string]bool{}
+	for line := range strings.Lines(string(out.Out)) {
+		ids := strings.Fields(line)
+		for i, id := range ids {
+			if git.CheckObject(id) != nil {
+				return nil, w.broken("git prints %.40q as a commit in %s", id, w.GitDir())
+			}
+			if i == 0 {
+				all = append(all, id)
+			} else {
+				parent[id] = true
+			}
+		}
+	}
+	heads := []string{s.Head}
+	for _, id := range all {
+		if !parent[id] {
+			heads = append(heads, id)
+		}
+	}
+	for len(heads) > maxParents {
+		join, err := w.join(ctx, r.Git, s.Head, "More saved commits", heads[len(heads)-maxParents:])
+		if err != nil {
+			return nil, err
+		}
+		heads = append(heads[:len(heads)-maxParents], join)
+	}
+	return heads, nil
+}
+
+// maxParents is how many parents a saved commit has at most.
+const maxParents = 100
+
+// foreignTags are the objects that refs of the workspace name, are no commits, and have no ref in the source.
+func (w *Workspace) foreignTags(ctx context.Context, f *facts) (list []string) {
+	var ids []string
+	for line := range strings.Lines(f.refs) {
+		// A tag of a commit that has no object of its own is a commit here. Between the types there may be nothing.
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && fields[0] != "commit" {
+			if id := fields[len(fields)-2]; git.CheckObject(id) == nil && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	source := git.Repository{Dir: w.Source}
+	there, _ := source.Output(ctx, "for-each-ref", "--format=%(objectname)") // nothing is saved twice: it is kept
+	for _, id := range ids {
+		if !strings.Contains("\n"+there+"\n", "\n"+id+"\n") {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// refuseBorrowed refuses to delete what another workspace of this host was made of.
+func (w *Workspace) refuseBorrowed() error {
+	list, err := w.host.List("")
 	if err != nil {
 		return err
 	}
-	if err := w.save(ctx, commit, d); err != nil {
-		return err
+	for _, other := range list {
+		if rel, err := filepath.Rel(w.dir, other.Source); err == nil && filepath.IsLocal(rel) {
+			return problem(
+				CodeUnsubmitted, "workspace %s/%s was made of %s/%s, and needs its objects: delete that one first",
+				other.Repo, other.Name, w.Repo, w.Name,
+			)
+		}
 	}
-	d.Kept = filepath.Join(w.host.Root, w.Repo, ".kept", w.Name+"-"+w.ID)
-	if exists(d.Kept) {
-		return nil // moved by an attempt that went no further
-	}
-	if err := os.MkdirAll(filepath.Dir(d.Kept), 0o700); err != nil {
-		return err
-	}
-	if err := w.unmountTree(); err != nil {
-		return err
-	}
-	return os.Rename(w.upper(), d.Kept)
+	return nil
 }
 
-// save copies a commit into the source, under a ref that was not there. A source that this user cannot
-// write has a repository beside it, below the host's root.
-func (w *Workspace) save(ctx context.Context, commit string, d *Deleted) error {
-	private := git.Repository{Dir: w.GitDir()}
-	const here = "refs/interlock/save"
-	if _, err := private.Output(ctx, "update-ref", here, commit); err != nil {
+// setAside moves the private git directory, and the files that the workspace wrote, out of it.
+func (w *Workspace) setAside(d *Deleted) error {
+	d.Kept = filepath.Join(w.host.Root, w.Repo, ".kept", w.Name+"-"+w.ID)
+	if err := os.MkdirAll(d.Kept, 0o700); err != nil {
+		return err
+	}
+	files := w.Path()
+	if w.Kind == Overlay {
+		if err := w.unmountTree(); err != nil {
+			return err
+		}
+		files = w.upper()
+	}
+	for name, from := range map[string]string{"git": w.GitDir(), "files": files} {
+		// What is there already was moved by an attempt that went no further.
+		if to := filepath.Join(d.Kept, name); exists(from) && !exists(to) {
+			if err := os.Rename(from, to); err != nil {
+				return err
+			}
+		}
+	}
+	w.keepsObjects = true
+	return w.disarm(d.Kept)
+}
+
+// disarm moves the agent's settings and hooks out of a kept git directory, so that git can show its commits there
+// and runs no program of the agent's. It can be repeated.
+func (w *Workspace) disarm(kept string) error {
+	at := filepath.Join(kept, "git")
+	if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+		return nil // the agent has removed or replaced it
+	}
+	root, err := os.OpenRoot(kept)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Mkdir("settings", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, name := range []string{"config", "config.worktree", "commondir", "hooks", "info"} {
+		// A second time, this is the configuration below.
+		if _, err := root.Lstat("settings/" + name); err == nil {
+			continue
+		}
+		if err := root.Rename("git/"+name, "settings/"+name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	// A link in its place is removed, and not followed.
+	if err := root.RemoveAll("git/config"); err != nil {
+		return err
+	}
+	return root.WriteFile("git/config", []byte(bareConfig(w.Start)), 0o600)
+}
+
+// save copies a commit, and tags, from a git directory of ours into the source, under refs that were not there. A
+// source that this user cannot write has a repository beside it, below the host's root.
+func (w *Workspace) save(ctx context.Context, from *git.Repository, commit string, tags []string, d *Deleted) error {
+	if _, err := from.Output(ctx, "update-ref", savedHead, commit); err != nil {
 		return err
 	}
 	to := git.Repository{Dir: w.Source}
 	if w.Copied || !exists(w.Source) {
 		to.Dir = filepath.Join(w.host.Root, w.Repo, ".saved.git")
 		if !exists(to.Dir) {
-			format, err := private.Output(ctx, "rev-parse", "--show-object-format")
-			if err != nil {
-				return err
+			format := "sha1"
+			if len(w.Start) == 64 {
+				format = "sha256"
 			}
 			init := git.Repository{Folder: w.dir}
 			if _, err := init.Output(
@@ -189,6 +361,13 @@ func (w *Workspace) save(ctx context.Context, commit string, d *Deleted) error {
 				return err
 			}
 		}
+	}
+	specs := []string{}
+	for _, id := range tags {
+		if _, err := from.Output(ctx, "update-ref", "refs/interlock/tags/"+id, id); err != nil {
+			return err
+		}
+		specs = append(specs, "refs/interlock/tags/"+id+":refs/interlock/saved-objects/"+id)
 	}
 	for n := 1; n < 10_000; n++ {
 		ref := savedRef(w.Name, n)
@@ -204,10 +383,11 @@ func (w *Workspace) save(ctx context.Context, commit string, d *Deleted) error {
 			continue
 		}
 		// Without a +, a ref that was made meanwhile is not replaced, unless it is an ancestor.
-		if _, err := to.Output(
-			ctx,
-			"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--end-of-options", w.GitDir(), here+":"+ref,
-		); err != nil {
+		args := []string{
+			"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--end-of-options", from.Dir,
+			savedHead + ":" + ref,
+		}
+		if _, err := to.Output(ctx, append(args, specs...)...); err != nil {
 			return fmt.Errorf("the work could not be saved in %s, so nothing is deleted: %w", to.Dir, err)
 		}
 		if got, err := to.Output(ctx, "rev-parse", ref); err != nil || got != commit {
@@ -240,8 +420,10 @@ func (w *Workspace) destroy(ctx context.Context) error {
 	if len(mounted) > 0 {
 		return problem(CodeUnsubmitted, "%s is mounted inside the workspace: unmount it first", mounted[0])
 	}
-	if err := w.release(ctx); err != nil {
-		return fmt.Errorf("the source still keeps the base: %w", err)
+	if !w.keepsObjects {
+		if err := w.release(ctx); err != nil {
+			return fmt.Errorf("the source still keeps the base: %w", err)
+		}
 	}
 	// The record goes last: until then the rest can be removed again.
 	entries, err := os.ReadDir(w.dir)
@@ -259,7 +441,7 @@ func (w *Workspace) destroy(ctx context.Context) error {
 		return err
 	}
 	if w.Kind.usesBase() {
-		return w.host.dropBase(w.Repo, w.Start)
+		return w.host.dropBase(w.Repo, w.baseName())
 	}
 	return nil
 }

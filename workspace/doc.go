@@ -10,6 +10,7 @@
 //
 //	REPO/NAME/workspace.json   the record: what the workspace is, see Record
 //	REPO/NAME/git              the private git directory
+//	REPO/NAME/vault            a bare git directory that no agent sees; see vault.go
 //	REPO/NAME/tree             the files: the path that an agent gets
 //	REPO/NAME/upper, work      what an overlay wrote over its base
 //	REPO/.base/COMMIT          a base checkout: files of one commit, shared and never written
@@ -19,16 +20,16 @@
 //
 // Invariants:
 //
-//   - Nothing is deleted unseen. Delete refuses while there is work that was not submitted: changed
-//     and untracked files, commits, stashes. With force it first saves all of it as one commit in the
-//     source, under a ref that did not exist before. Files that git ignores are not saved.
+//   - Nothing is deleted unseen. Delete refuses while there is work that was not submitted, and with
+//     force saves it first; see Delete. Files that git ignores are not saved.
 //   - A base checkout is never written while an overlay lies over it. If its files or its folder have
 //     changed, it is refused (ErrBaseChanged). It is removed with the last workspace that uses it.
 //   - The source keeps each object that a workspace borrowed through this package, by refs. An agent
 //     can borrow others, by writing content that the source has already: so the source's
 //     gc.pruneExpire is never while there are workspaces. Nothing else of its configuration is
 //     written. `git gc --prune=now` or `git prune` in the source overrides it, and breaks workspaces.
-//   - Git commands of this package run no program that a workspace configured; see checkConfig.
+//   - Git runs on what an agent writes in a sandbox alone; see Room. What others rely on is computed in
+//     the vault.
 //   - A workspace that was not completed, because the process was killed, holds no work. It is removed
 //     when its name is used again, or by Delete.
 //

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/interlockdev/interlock/internal/filelock"
@@ -30,6 +31,11 @@ type Host struct {
 	MinFree int
 	// Max is how many workspaces there may be; 0 is MaxWorkspaces.
 	Max int
+
+	noSandbox bool // of tests: as on a system that has none
+
+	mu       sync.Mutex
+	converts map[string]*conversions // by the path of the source
 }
 
 // NewHost returns the workspaces below a folder, which it makes.
@@ -51,8 +57,21 @@ func NewHost(root string) (*Host, error) {
 // Workspace is one that was opened. It belongs to one goroutine.
 type Workspace struct {
 	Record
+	// Reused is set by Create for a workspace that was there already.
+	Reused bool
+	// Notes are sentences of Create about what the workspace has not, and its caller may expect.
+	Notes []string
+
 	host *Host
 	dir  string
+	// keepsObjects means that its git directory was moved, and still needs the source's objects.
+	keepsObjects bool
+
+	// While it is made: what git in a sandbox needs, whether a filter runs, and the settings for git without one.
+	access     *Access
+	filtered   bool
+	drivers    map[string]string // of each path that has one
+	unfiltered []string
 }
 
 // Path is the folder of the files. That of a rootless overlay is empty but for commands behind Enter.

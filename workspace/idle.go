@@ -12,6 +12,12 @@ func (w *Workspace) Use() error {
 	return w.write(w.dir)
 }
 
+// Prepared notes that the setup command has succeeded.
+func (w *Workspace) Prepared() error {
+	w.SetUp = true
+	return w.write(w.dir)
+}
+
 // LastUse returns the last time that the workspace was made, was used, had a submission, or had a change of its index or
 // its HEAD. A commit counts also if no command of Interlock made it.
 func (w *Workspace) LastUse() time.Time {
@@ -26,7 +32,7 @@ func (w *Workspace) LastUse() time.Time {
 		later(s.At)
 	}
 	for _, name := range []string{"index", "HEAD", "logs/HEAD"} {
-		if info, err := os.Stat(filepath.Join(w.GitDir(), name)); err == nil {
+		if info, err := os.Lstat(filepath.Join(w.GitDir(), name)); err == nil {
 			later(info.ModTime())
 		}
 	}

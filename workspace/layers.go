@@ -20,10 +20,12 @@ func (w *Workspace) Layers(ctx context.Context) (lower, upper, work string, err 
 // Borrowed lists the folders of objects that the private git directory reads: those of the source, and those that the
 // source borrows itself.
 func (w *Workspace) Borrowed() (list []string) {
-	if w.Copied {
-		return nil
-	}
-	next := []string{filepath.Join(w.Source, "objects")}
+	return stores(w.store())
+}
+
+// stores lists a folder of objects, and those that it borrows from.
+func stores(objects string) (list []string) {
+	next := []string{objects}
 	for len(next) > 0 && len(list) < 32 {
 		dir := next[0]
 		list, next = append(list, dir), next[1:]
@@ -44,6 +46,16 @@ func (w *Workspace) Borrowed() (list []string) {
 		f.Close()
 	}
 	return list
+}
+
+// Needed lists what filters need to read: programs, further paths, and the objects of Git LFS of the source.
+func (w *Workspace) Needed(ctx context.Context) ([]string, error) {
+	c, err := w.converting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := w.refresh(c)
+	return a.Read, err
 }
 
 // Shared lists the folders of the source that the tree links to. It trusts the record, not the links: a command could

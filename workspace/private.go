@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/interlockdev/interlock/internal/git"
 )
 
 // targetRef is the ref for the target in the private git directory. Tools take it for a branch of a
@@ -34,8 +32,41 @@ func (w *Workspace) makePrivate(ctx context.Context, s *source) error {
 			return err
 		}
 	}
+	config := w.config()
+	info := filepath.Join(dir, "info")
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600),
+		os.MkdirAll(info, 0o700), os.MkdirAll(filepath.Join(dir, "objects", "info"), 0o700),
+	); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(info, "exclude"), s.exclude, 0o600); err != nil {
+		return err
+	}
+	objects := w.store()
+	if strings.ContainsAny(objects, "\n\"") {
+		return problem(CodeSource, "the path %q cannot be borrowed from: move the repository", objects)
+	}
+	alternates := filepath.Join(dir, "objects", "info", "alternates")
+	if err := os.WriteFile(alternates, []byte(objects+"\n"), 0o600); err != nil {
+		return err
+	}
+	if shallow, err := os.ReadFile(filepath.Join(s.dir, "shallow")); err == nil {
+		if err := os.WriteFile(filepath.Join(dir, "shallow"), shallow, 0o600); err != nil {
+			return err
+		}
+	}
+	if w.Copied {
+		_, err := w.vault(ctx) // it has the objects
+		return err
+	}
+	return nil
+}
+
+// config is the configuration of a private git directory that is new.
+func (w *Workspace) config() string {
 	version := 0
-	if s.format != "sha1" {
+	if len(w.Start) == 64 {
 		version = 1 // what has extensions
 	}
 	config := fmt.Sprintf(`[core]
@@ -63,40 +94,10 @@ func (w *Workspace) makePrivate(ctx context.Context, s *source) error {
 `, version, quoteConfig(w.Path()), quoteConfig(w.Author.Name), quoteConfig(w.Author.Email),
 		quoteConfig(w.Upstream), quoteConfig("+refs/heads/"+w.Target+":"+w.targetRef()),
 		quoteConfig(w.Branch), quoteConfig("refs/heads/"+w.Target))
-	if s.format != "sha1" {
-		config += "[extensions]\n\tobjectFormat = " + s.format + "\n"
+	if len(w.Start) == 64 {
+		config += "[extensions]\n\tobjectFormat = " + "sha256" + "\n"
 	}
-	info := filepath.Join(dir, "info")
-	if err := errors.Join(
-		os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600),
-		os.MkdirAll(info, 0o700), os.MkdirAll(filepath.Join(dir, "objects", "info"), 0o700),
-	); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(info, "exclude"), s.exclude, 0o600); err != nil {
-		return err
-	}
-	objects := filepath.Join(s.dir, "objects")
-	if strings.ContainsAny(objects, "\n\"") {
-		return problem(CodeSource, "the path %q cannot be borrowed from: move the repository", objects)
-	}
-	alternates := filepath.Join(dir, "objects", "info", "alternates")
-	if err := os.WriteFile(alternates, []byte(objects+"\n"), 0o600); err != nil {
-		return err
-	}
-	if shallow, err := os.ReadFile(filepath.Join(s.dir, "shallow")); err == nil {
-		if err := os.WriteFile(filepath.Join(dir, "shallow"), shallow, 0o600); err != nil {
-			return err
-		}
-	}
-	if !w.Copied {
-		return nil
-	}
-	r := git.Repository{Dir: dir}
-	if _, err := r.Output(ctx, "repack", "-a", "-d", "-q"); err != nil {
-		return err
-	}
-	return os.Remove(alternates)
+	return config + "[include]\n\tpath = " + agentConfig + "\n"
 }
 
 // quoteConfig writes a value or a subsection of a git configuration.
@@ -122,19 +123,6 @@ func (w *Workspace) exclude(paths []string) error {
 		}
 	}
 	return f.Close()
-}
-
-// open returns how git is called in the workspace, after it has been checked. The tree is mounted if
-// it has to be.
-func (w *Workspace) open(ctx context.Context) (*git.Repository, error) {
-	if err := w.checkConfig(ctx); err != nil {
-		return nil, err
-	}
-	prefix, err := w.Enter(ctx, ".")
-	if err != nil {
-		return nil, err
-	}
-	return &git.Repository{Dir: w.GitDir(), WorkTree: w.Path(), Through: prefix, Env: w.Author.env()}, nil
 }
 
 // Enter makes the tree available and returns what to put before a command so that it works there: the
@@ -166,9 +154,9 @@ func (w *Workspace) Enter(ctx context.Context, folder string) (prefix []string, 
 
 // lower is the folder that the overlay lies over, after a look at it.
 func (w *Workspace) lower(ctx context.Context) (string, error) {
-	b, err := w.host.openBase(ctx, w.GitDir(), w.Repo, w.Start)
+	b, err := w.host.openBase(ctx, w.vault, w.Repo, w.baseName())
 	if errors.Is(err, os.ErrNotExist) {
-		return "", (&base{dir: w.host.baseDir(w.Repo, w.Start)}).changed("it is gone")
+		return "", (&base{dir: w.host.baseDir(w.Repo, w.baseName())}).changed("it is gone")
 	}
 	if err != nil {
 		return "", err

@@ -42,8 +42,15 @@ type Record struct {
 	Branch string `json:"branch"`
 	// Start is the commit that the workspace was made at. The base checkout is of this commit.
 	Start string `json:"start"`
-	// Base is the commit of the target that was last taken in.
+	// Base is the commit of the target that was last taken in. At first it is Start.
 	Base string `json:"base"`
+	// On is the ID of the submission that Start is the commit of. Empty means that Start is one of the target.
+	On string `json:"on,omitempty"`
+
+	// Checkout is the folder of the user's files, "" for a bare repository. Its configuration is that of the workspace.
+	Checkout string `json:"checkout,omitempty"`
+	// Converted tells base checkouts of one commit apart that git has converted differently.
+	Converted string `json:"converted,omitempty"`
 
 	// ID tells this workspace from others of its name: 16 hexadecimal digits.
 	ID string `json:"id"`
@@ -59,6 +66,9 @@ type Record struct {
 	Share   []string `json:"share,omitempty"`   // folders that are links to the source's
 	Sparse  []string `json:"sparse,omitempty"`  // the folders of kind sparse
 	Ports   []string `json:"ports,omitempty"`   // names of ports that run claims
+	// Setup is a shell command that makes the workspace ready, and SetUp tells that it has succeeded.
+	Setup string `json:"setup,omitempty"`
+	SetUp bool   `json:"set_up,omitempty"`
 	// Rootless means that an overlay is mounted in a user namespace, for each command anew.
 	Rootless bool `json:"rootless,omitempty"`
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package workspace
 
 import (
@@ -7,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -68,7 +71,7 @@ func TestChooseKind(t *testing.T) {
 func TestNameFrom(t *testing.T) {
 	for text, want := range map[string]string{
 		"Web": "web", "My App": "my-app", ".dotfiles": "dotfiles", "a..b": "a-b", "x.lock": "x", "": "", "---": "",
-		strings.Repeat("a", 80): strings.Repeat("a", 64), "größe": "gr--e",
+		strings.Repeat("a", 80): strings.Repeat("a", 55) + "-0f45e858", "größe": "gr--e-d353a267", "日本語": "77710aed",
 	} {
 		got := NameFrom(text)
 		if got != want {
@@ -77,6 +80,20 @@ func TestNameFrom(t *testing.T) {
 		if got != "" && CheckName("repository", got) != nil {
 			t.Errorf("%q becomes %q, which is no name", text, got)
 		}
+	}
+	names := map[string]string{}
+	for _, text := range []string{
+		"fix-1", "fix/1", "fix 1", "fix.1", "日本語", "日本", "größe", "grösse", "..", "a..b", "a-b",
+		strings.Repeat("a", 80), strings.Repeat("a", 81), "🚀", "-x", "x.lock", "x", "\n", "a\x00b", "\xff",
+	} {
+		name := UniqueName(text)
+		if other, taken := names[name]; taken || CheckName("workspace", name) != nil {
+			t.Errorf("%q becomes %q, as %q does", text, name, other)
+		}
+		names[name] = text
+	}
+	if names["fix-1"] != "fix-1" || UniqueName("Fix-1") != "fix-1" || UniqueName("") != "" {
+		t.Errorf("names change that need not: %q", names)
 	}
 	for url, want := range map[string]string{
 		"https://host/acme/web.git": "web", "git@host:web.git": "web", "/srv/web/": "web", "web": "web",
@@ -199,12 +216,12 @@ func TestBaseOfCommits(t *testing.T) {
 	r.in(w, "echo changed > README.md; rm docs/guide.md; git add -A; git commit -qm changed; echo x > x")
 	r.write(filepath.Join(r.source, "README.md"), "of the repository\n")
 	r.commit("second")
-	r.checkLongAgo(r.host.baseDir("web", w.Start))
+	r.checkLongAgo(r.host.baseDir("web", w.baseName()))
 	r.want("status", r.status(w).String(), "1 untracked file, 1 commit")
 	if err := w.unmountTree(); err != nil {
 		t.Fatal(err)
 	}
-	r.checkLongAgo(r.host.baseDir("web", w.Start))
+	r.checkLongAgo(r.host.baseDir("web", w.baseName()))
 	r.want("files", r.in(w, "cat README.md x"), "changed\nx")
 }
 
@@ -227,7 +244,7 @@ func TestBaseChanged(t *testing.T) {
 			if err := w.unmountTree(); err != nil {
 				t.Fatal(err)
 			}
-			dir := r.host.baseDir("web", w.Start)
+			dir := r.host.baseDir("web", w.baseName())
 			harm(r, dir)
 			r.checkLongAgo(dir)
 			if _, err := w.Status(r.ctx); !errors.Is(err, ErrBaseChanged) {
@@ -244,7 +261,8 @@ func TestBaseChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.want("commit", r.git("show", d.Saved+":c.txt"), "c")
-			if content, err := os.ReadFile(filepath.Join(d.Kept, "d.txt")); err != nil || string(content) != "d\n" {
+			content, err := os.ReadFile(filepath.Join(d.Kept, "files", "d.txt"))
+			if err != nil || string(content) != "d\n" {
 				t.Errorf("the changed file is %q, %v", content, err)
 			}
 			r.create(Options{Name: "b", Kind: Overlay}) // over a new base
@@ -311,7 +329,7 @@ func TestReadOnlySource(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = removeAll(r.source) })
 	w := r.create(Options{Name: "a", Kind: Worktree})
-	if !w.Copied || exists(filepath.Join(w.GitDir(), "objects/info/alternates")) {
+	if !w.Copied || exists(filepath.Join(w.vaultDir(), "objects/info/alternates")) {
 		t.Errorf("objects are borrowed: %+v", w.Record)
 	}
 	r.in(w, "git fsck; echo x > x")
@@ -412,6 +430,172 @@ func TestUsage(t *testing.T) {
 		use, n, err := r.host.BaseUsage(r.ctx)
 		if err != nil || (n == 1) != o.Kind.usesBase() || (use > 0) != o.Kind.usesBase() {
 			r.t.Errorf("%d bases use %d bytes, %v", n, use, err)
+		}
+	})
+}
+
+// TestPartialClones refuses each form of a clone that lacks objects, until it has them.
+func TestPartialClones(t *testing.T) {
+	r := newRig(t)
+	r.write(filepath.Join(r.source, "README.md"), "hello again\n")
+	r.commit("second")
+	r.git("config", "uploadpack.allowFilter", "true")
+	for name, script := range map[string]string{
+		"no blobs":    "git clone -q --filter=blob:none $1 c",
+		"no trees":    "git clone -q --filter=tree:0 $1 c",
+		"small blobs": "git clone -q --filter=blob:limit=4 $1 c",
+		"bare":        "git clone -q --bare --filter=blob:none $1 c",
+		"old form": "git clone -q --filter=blob:none $1 c; cd c; git config extensions.partialClone origin; " +
+			"git config --unset remote.origin.promisor",
+		"filter alone": "git clone -q --filter=blob:none $1 c; cd c; git config --unset remote.origin.promisor",
+		"by include": "git clone -q --filter=blob:none $1 c; cd c; git config -f .git/more remote.origin.promisor true; " +
+			"git config --unset remote.origin.promisor; git config --unset remote.origin.partialclonefilter; " +
+			"git config include.path more",
+		"no settings": "git clone -q --filter=blob:none $1 c; cd c; git config --unset remote.origin.promisor; " +
+			"git config --unset remote.origin.partialclonefilter; git config core.repositoryformatversion 0",
+		"borrowed": "git clone -q --bare --filter=blob:none $1 lender; git init -q -b main c; " +
+			"echo $PWD/lender/objects > c/.git/objects/info/alternates; " +
+			"git -C c update-ref refs/heads/main $(git -C lender rev-parse main)",
+		"linked": "git clone -q --filter=blob:none $1 d; git -C d worktree add -q ../c -b side origin/main",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			r.shell(nil, dir, "sh", "-ec", script, "sh", "file://"+r.source)
+			o := Options{Name: "w", Source: filepath.Join(dir, "c"), Repo: NameFrom(name), Target: "main", Kind: Worktree}
+			if _, err := r.tryCreate(o); !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), "partial clone") {
+				t.Fatalf("a partial clone: %v", err)
+			}
+			if name != "no blobs" {
+				return
+			}
+			r.shell(nil, o.Source, "git", "-c", "maintenance.auto=false", "fetch", "-q", "--refetch", "--no-filter")
+			w := r.create(o)
+			r.want("history", r.in(w, "git show HEAD~1:README.md"), "hello")
+		})
+	}
+}
+
+// TestUpstreamIsAhead starts at the commit of the upstream, which the clone has not yet.
+func TestUpstreamIsAhead(t *testing.T) {
+	r := newRig(t)
+	clone := filepath.Join(t.TempDir(), "clone")
+	r.git("clone", "--quiet", ".", clone)
+	r.write(filepath.Join(r.source, "README.md"), "newer\n")
+	newer := r.commit("newer")
+	w := r.create(Options{Name: "a", Source: clone, Kind: Worktree, Upstream: r.source})
+	r.want("start", w.Start, newer)
+	r.want("file", r.in(w, "cat README.md; git status --short"), "newer")
+	if s := r.status(w); s.Ahead+s.Behind != 0 || s.Head != newer {
+		t.Errorf("status %+v", s)
+	}
+	if len(w.Notes) != 0 {
+		t.Errorf("notes %q", w.Notes)
+	}
+	r.shell(nil, clone, "git", "-c", "user.name=b", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "local")
+	r.shell(nil, clone, "git", "fetch", "-q")
+	r.write(filepath.Join(clone, "README.md"), "changed\n")
+	r.write(filepath.Join(clone, "new.txt"), "new\n")
+	w = r.create(Options{Name: "b", Source: clone, Kind: Worktree, Upstream: r.source})
+	text := strings.Join(w.Notes, "\n")
+	if !strings.Contains(text, "1 changed file, 1 untracked file") || !strings.Contains(text, "1 commit that") {
+		t.Errorf("notes %q", w.Notes)
+	}
+	w = r.create(Options{Name: "c", Source: clone, Kind: Worktree})
+	if text := strings.Join(w.Notes, "\n"); !strings.Contains(text, "main is 1 commit behind origin/main") {
+		t.Errorf("notes %q", w.Notes)
+	}
+	for upstream, want := range map[string]string{
+		filepath.Join(t.TempDir(), "nothing"): "could not be read", r.source: "has no branch side",
+	} {
+		if _, err := r.tryCreate(
+			Options{Name: "d", Source: clone, Upstream: upstream, Target: "side"},
+		); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", upstream, err)
+		}
+	}
+}
+
+// TestWorktreeInclude copies what both .worktreeinclude and .gitignore match.
+func TestWorktreeInclude(t *testing.T) {
+	each(t, func(r *rig, o Options) {
+		outside := t.TempDir()
+		r.write(filepath.Join(outside, "secret"), "secret\n")
+		r.write(filepath.Join(r.source, ".gitignore"), ".env*\n*.local\nnode_modules/\nbuild/\n*.key\n!docs/own.key\n")
+		r.write(filepath.Join(r.source, "docs", "tracked.local"), "tracked\n")
+		r.git("add", "-f", "docs/tracked.local")
+		r.commit("ignore more")
+		r.write(filepath.Join(r.source, "docs", "old.key"), "in the branch\n")
+		r.git("add", "-f", "docs/old.key")
+		r.commit("a key")
+		r.git("branch", "side")
+		r.git("rm", "-q", "--cached", "docs/old.key")
+		r.write(filepath.Join(r.source, ".gitignore"), ".env*\n*.local\nnode_modules/\nbuild/\n*.key\n")
+		r.commit("no key")
+		for path, content := range map[string]string{
+			".worktreeinclude": ".env*\n!.env.example\n*.local\n*.txt\n*.key\nbuild/*\n!build/big\n",
+			".env":             "1", ".env.example": "no", "src/.env.test": "2", "docs/tracked.local": "tracked\n",
+			"docs/a.local": "3", "new.txt": "not ignored", "build/out": "4", "build/big": "no", "node_modules/x": "no",
+			"docs/own.key": "key", ".claude/settings.local.json": "{}", "docs/日本 語.local": "5",
+		} {
+			r.write(filepath.Join(r.source, path), content)
+		}
+		for name, target := range map[string]string{
+			"away.local": filepath.Join(outside, "secret"), "near.local": "docs/a.local", "loop.local": "loop.local",
+		} {
+			if err := os.Symlink(target, filepath.Join(r.source, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := syscall.Mkfifo(filepath.Join(r.source, "pipe.local"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o.Target, o.Local = "side", []string{".claude/settings.local.json"}
+		w := r.create(o)
+		found := r.in(
+			w, "git ls-files --others --ignored --exclude-standard | LC_ALL=C sort; find . -type l; git status --short",
+		)
+		r.want("files", found, `"docs/\346\227\245\346\234\254 \350\252\236.local"`+
+			"\n.claude/settings.local.json\n.env\nbuild/out\ndocs/a.local\nnear.local\nsrc/.env.test")
+		r.want("linked file", r.in(w, "cat near.local; git show HEAD:docs/old.key"), "3in the branch")
+		notes := strings.Join(w.Notes, "\n")
+		for _, path := range []string{"away.local", "loop.local", "docs/own.key", "pipe.local"} {
+			if !strings.Contains(notes, path+" is not copied") && path != "pipe.local" {
+				t.Errorf("no word about %s: %q", path, w.Notes)
+			}
+		}
+	})
+}
+
+// TestReuse takes a workspace of the same repository and target alone.
+func TestReuse(t *testing.T) {
+	each(t, func(r *rig, o Options) {
+		w := r.create(o)
+		r.in(w, "echo kept > src/kept")
+		if !w.Rootless {
+			if err := w.unmountTree(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.Reuse = true
+		again := r.create(o)
+		if !again.Reused || again.ID != w.ID {
+			t.Errorf("another one: %+v", again.Record)
+		}
+		r.want("work", r.in(again, "cat src/kept"), "kept")
+		r.git("branch", "side")
+		for name, change := range map[string]func(*Options){
+			"target":   func(o *Options) { o.Target = "side" },
+			"upstream": func(o *Options) { o.Upstream = filepath.Join(r.source, "..") },
+			"source": func(o *Options) {
+				o.Source = filepath.Join(t.TempDir(), "web")
+				r.git("clone", "-q", ".", o.Source)
+			},
+		} {
+			other := o
+			change(&other)
+			if _, err := r.tryCreate(other); !errors.Is(err, ErrExists) {
+				t.Errorf("another %s: %v", name, err)
+			}
 		}
 	})
 }

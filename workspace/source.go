@@ -12,7 +12,8 @@ import (
 // source is the repository that workspaces are made of.
 type source struct {
 	dir    string // the git directory, which linked worktrees share, absolute
-	tree   string // the folder of its files, or "" for a bare one
+	tree   string // the folder of its files, or "" for a bare one, and for a path inside of a git directory
+	bare   bool
 	format string // of object ids
 	name   string // what to call it in keys
 	author Identity
@@ -20,7 +21,14 @@ type source struct {
 	prune *string
 	// exclude is what the user or the repository ignores besides .gitignore.
 	exclude []byte
+	// settings are the user's configuration in the source, in git's order: a later one of a name wins. No agent writes
+	// them.
+	settings []setting
 }
+
+// setting is a line of a git configuration. Scope is system, global, local or worktree; the name has its section and
+// key in lower case.
+type setting struct{ scope, name, value string }
 
 // repository is how git is called in the source.
 func (s *source) repository() *git.Repository { return &git.Repository{Dir: s.dir} }
@@ -51,14 +59,20 @@ func openSource(ctx context.Context, path string) (*source, error) {
 	case len(facts) < 3:
 		return nil, problem(CodeSource, "%s is in no git repository: name one with --repo", path)
 	}
-	s := &source{dir: facts[0], format: facts[1]}
-	if facts[2] == "false" {
-		if len(facts) != 4 {
-			return nil, problem(CodeSource, "%s is inside a .git folder: name the folder above it", path)
-		}
+	s := &source{dir: facts[0], format: facts[1], bare: facts[2] == "true"}
+	if len(facts) > 3 {
 		s.tree = facts[3]
 	}
 	return s, s.configuration(ctx)
+}
+
+// openNamed is openSource for a path that a user names.
+func openNamed(ctx context.Context, path string) (*source, error) {
+	s, err := openSource(ctx, path)
+	if err == nil && !s.bare && s.tree == "" {
+		return nil, problem(CodeSource, "%s is inside a .git folder: name the folder above it", path)
+	}
+	return s, err
 }
 
 // branch is the branch that is checked out, or "".
@@ -71,86 +85,90 @@ func (s *source) branch(ctx context.Context) string {
 	return name
 }
 
-// personal is the environment in which git finds the user's own configuration.
+// personal is the environment in which git finds the configuration of the user and of the machine.
 func personal() (env []string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil
 	}
 	env = []string{"HOME=" + home}
-	for _, file := range []string{
-		os.Getenv("GIT_CONFIG_GLOBAL"), filepath.Join(home, ".gitconfig"),
-		filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "git", "config"), filepath.Join(home, ".config", "git", "config"),
-	} {
-		if filepath.IsAbs(file) && exists(file) {
-			return append(env, "GIT_CONFIG_GLOBAL="+file)
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "XDG_CONFIG_HOME"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		} else {
+			env = append(env, name)
 		}
 	}
 	return env
 }
 
+// here is how git is called in the source as its user calls it: with the configuration of this worktree.
+func (s *source) here() *git.Repository {
+	if s.tree == "" {
+		return &git.Repository{Dir: s.dir, Env: personal()}
+	}
+	return &git.Repository{Folder: s.tree, Env: personal()}
+}
+
+// setting returns the value of a setting that counts, or "". The name is in lower case.
+func (s *source) setting(name string) (value string) {
+	for i := range s.settings {
+		if s.settings[i].name == name {
+			value = s.settings[i].value
+		}
+	}
+	return value
+}
+
 // configuration reads what the source's and the user's configuration tell of it.
 func (s *source) configuration(ctx context.Context) error {
-	r := s.repository()
-	r.Env = personal()
-	result, err := r.Run(ctx, git.Call{
-		Args: []string{
-			"config", "--null", "--show-scope", "--get-regexp",
-			`^(user\.(name|email)|remote\.origin\.url|core\.excludesfile|extensions\.partialclone|gc\.pruneexpire)$`,
-		},
-		Answers: []int{1},
-	})
+	out, err := s.here().Output(ctx, "config", "--null", "--show-scope", "--list")
 	if err != nil {
 		return err
 	}
-	origin, excludes := "", ""
-	items := strings.Split(string(result.Out), "\x00")
+	items := strings.Split(out, "\x00")
 	for i := 0; i+1 < len(items); i += 2 {
-		scope := items[i]
-		name, value, _ := strings.Cut(items[i+1], "\n")
-		switch name {
-		case "gc.pruneexpire":
-			if scope == "local" {
-				s.prune = &value
-			}
-		case "user.name":
-			s.author.Name = value
-		case "user.email":
-			s.author.Email = value
-		case "remote.origin.url":
-			origin = value
-		case "core.excludesfile":
-			if value != os.DevNull { // what every call of git is given
-				excludes = value
-			}
-		case "extensions.partialclone":
-			return problem(
-				CodeSource,
-				"%s is a partial clone, so objects of it cannot be borrowed: fetch all of them, or make a full clone",
-				s.dir,
-			)
+		name, value, given := strings.Cut(items[i+1], "\n")
+		if !given {
+			value = "true"
+		}
+		if items[i] != "command" { // what every call of git is given
+			s.settings = append(s.settings, setting{items[i], name, value})
+		}
+		if name == "gc.pruneexpire" && items[i] == "local" {
+			s.prune = &value
 		}
 	}
-	s.name = NameFrom(lastPart(origin))
+	s.author = Identity{Name: s.setting("user.name"), Email: s.setting("user.email")}
+	s.name = NameFrom(lastPart(s.setting("remote.origin.url")))
 	if s.name == "" && s.tree != "" {
 		s.name = NameFrom(filepath.Base(s.tree))
 	}
 	if s.name == "" {
 		s.name = NameFrom(strings.TrimSuffix(filepath.Base(s.dir), ".git"))
 	}
-	home, _ := os.UserHomeDir()
-	if rest, ok := strings.CutPrefix(excludes, "~/"); ok {
-		excludes = filepath.Join(home, rest)
-	}
-	if excludes == "" {
-		excludes = filepath.Join(home, ".config", "git", "ignore")
-	}
-	for _, file := range []string{excludes, filepath.Join(s.dir, "info", "exclude")} {
+	for _, file := range []string{s.userFile("core.excludesfile", "ignore"), filepath.Join(s.dir, "info", "exclude")} {
 		if content, err := os.ReadFile(file); err == nil {
 			s.exclude = append(append(s.exclude, content...), '\n')
 		}
 	}
-	return nil
+	return s.checkWhole(ctx)
+}
+
+// userFile is the file that a setting names, else the one of the user's configuration that git reads then.
+func (s *source) userFile(setting, name string) string {
+	home, _ := os.UserHomeDir()
+	switch file := s.setting(setting); {
+	case strings.HasPrefix(file, "~/"):
+		return filepath.Join(home, file[2:])
+	case file != "":
+		return file
+	}
+	config := os.Getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(home, ".config")
+	}
+	return filepath.Join(config, "git", name)
 }
 
 // lastPart is the last part of a URL without .git.

@@ -1,9 +1,10 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type Work struct {
 	Paths []string
 	// Message is that of the last commit.
 	Message string
+	// On is the submission that the workspace was made on, unless the target has that one's commit.
+	On string
 }
 
 // submissionID names a submission by its workspace and commit. It is a name by git.CheckName.
@@ -35,73 +38,143 @@ func submitRef(id string) string { return "refs/interlock/sub/" + id }
 // is the same submission, however often it is submitted, also when it has landed meanwhile. The caller
 // makes the task of the merge queue and calls Queued.
 //
-// Errors: ErrUncommitted, ErrConflict, ErrNothing, ErrLimit on a full disk, and those of git.
+// Errors: ErrUncommitted, ErrConflict, ErrNothing, ErrObjects, ErrLimit on a full disk, and those of git.
 func (w *Workspace) Submit(ctx context.Context, message string, all bool) (_ *Work, err error) {
 	defer nameFullDisk(&err)
-	r, err := w.open(ctx)
+	r, err := w.Open(ctx, Access{})
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.status(ctx, r)
+	head, err := w.offer(ctx, r, message, all)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	v, err := w.remote(ctx)
 	if err != nil {
 		return nil, err
 	}
-	merging := exists(filepath.Join(w.GitDir(), "MERGE_HEAD"))
-	switch {
-	case s.Unmerged > 0:
-		return nil, problem(CodeConflict, "workspace %s/%s has %s: resolve them and git add them first", w.Repo, w.Name, s)
-	case (s.Dirty() || merging) && !all:
-		return nil, problem(
-			CodeUncommitted, "workspace %s/%s has %s that no commit has: commit them, or submit with --all", w.Repo,
-			w.Name, orMerge(s),
-		)
-	case s.Dirty() || merging:
-		if message == "" && merging {
-			// The target was merged into the last commit: its message is still what the change is about.
-			if message, err = r.Output(ctx, "log", "--max-count=1", "--format=%B", "HEAD", "--"); err != nil {
-				return nil, err
-			}
-		}
-		if err := w.commit(ctx, r, message); err != nil {
-			return nil, err
-		}
-	}
-	head, err := r.Output(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+	tip, err := w.tip(ctx)
 	if err != nil {
 		return nil, err
 	}
-	base, err := r.Output(ctx, "merge-base", head, s.Tip)
+	base, err := v.Output(ctx, "merge-base", head, tip)
 	if err != nil {
 		return nil, err
+	}
+	on, err := w.stands(ctx, v, head, tip)
+	if err != nil {
+		return nil, err
+	}
+	if on != "" {
+		base = w.Start
 	}
 	if base == head {
 		i := slices.IndexFunc(w.Submissions, func(s Submission) bool { return s.Head == head })
 		if i < 0 {
 			return nil, problem(
 				CodeNothing, "workspace %s/%s has no commit that %s has not: there is nothing to submit", w.Repo, w.Name,
-				w.Target,
+				cmp.Or(on, w.Target),
 			)
 		}
 		base = w.Submissions[i].Base // it has landed
 	}
-	work := &Work{Submission: Submission{
-		ID: submissionID(w.Name, head), Base: base, Head: head, At: time.Now().UTC().Truncate(time.Second),
-	}}
-	work.Ref = submitRef(work.ID)
-	if work.Paths, err = changedPaths(ctx, r, base, head); err != nil {
+	// The merge queue would refuse it, too, but later.
+	err = v.Fsck(ctx, w.dir, head, base)
+	if unsound, ok := errors.AsType[*git.Unsound](err); ok {
+		return nil, problem(
+			CodeObjects, "git refuses what workspace %s/%s would submit: make these commits anew, without the fault (%q)",
+			w.Repo, w.Name, unsound.Words,
+		)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if work.Message, err = r.Output(ctx, "log", "--max-count=1", "--format=%B", head, "--"); err != nil {
+	work := &Work{Submission: Submission{
+		ID: submissionID(w.Name, head), Base: base, Head: head, At: time.Now().UTC().Truncate(time.Second),
+	}, On: on}
+	work.Ref = submitRef(work.ID)
+	if work.Paths, err = changedPaths(ctx, v, base, head); err != nil {
+		return nil, err
+	}
+	if work.Message, err = v.Output(ctx, "log", "--max-count=1", "--format=%B", head, "--"); err != nil {
 		return nil, err
 	}
 	work.Message = strings.TrimSpace(work.Message)
+	c, err := w.converting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.sendLarge(ctx, v, c, head, base); err != nil {
+		return nil, err
+	}
 	// No +: a ref that is there already has this very commit.
-	if _, err := w.remote().Output(
+	if _, err := v.Output(
 		ctx, "push", "--quiet", "--no-verify", "--end-of-options", w.Upstream, head+":"+work.Ref,
 	); err != nil {
 		return nil, fmt.Errorf("the commits could not be pushed to %s: %w", w.Upstream, err)
 	}
 	return work, w.remember(&work.Submission)
+}
+
+// stands returns the submission that a commit still builds on: the one that the workspace was made on, if the commit
+// has its commit, and the target has not.
+func (w *Workspace) stands(ctx context.Context, v *git.Repository, head, tip string) (on string, err error) {
+	if w.On == "" {
+		return "", nil
+	}
+	has := func(commit string) (bool, error) {
+		result, err := v.Run(ctx, git.Call{
+			Args: []string{"merge-base", "--is-ancestor", "--end-of-options", w.Start, commit}, Answers: []int{1},
+		})
+		return err == nil && result.Exit == 0, err
+	}
+	if tip != w.Start || w.Upstream == w.Source && !w.Copied { // else the target was never fetched
+		if landed, err := has(tip); err != nil || landed {
+			return "", err
+		}
+	}
+	if in, err := has(head); err != nil || !in {
+		return "", err
+	}
+	return w.On, nil
+}
+
+// offer commits what is not committed, if it is asked, and brings the commits into the vault. It returns the last one.
+func (w *Workspace) offer(ctx context.Context, r *Room, message string, all bool) (head string, err error) {
+	s, f, err := w.look(ctx, r, "")
+	if err != nil {
+		return "", err
+	}
+	head = s.Head
+	merging := r.hasFile("MERGE_HEAD")
+	switch {
+	case s.Unmerged > 0:
+		return "", problem(
+			CodeConflict, "workspace %s/%s has %s: resolve them and git add them first", w.Repo, w.Name, s,
+		)
+	case (s.Dirty() || merging) && !all:
+		return "", problem(
+			CodeUncommitted, "workspace %s/%s has %s that no commit has: commit them, or submit with --all", w.Repo,
+			w.Name, orMerge(s),
+		)
+	case s.Dirty() || merging:
+		if message == "" && merging {
+			// The target was merged into the last commit: its message is still what the change is about.
+			if message, err = r.Git.Output(ctx, "log", "--max-count=1", "--format=%B", "HEAD", "--"); err != nil {
+				return "", w.gitFailed(err)
+			}
+		}
+		if head, err = w.commit(ctx, r, f, message); err != nil {
+			return "", err
+		}
+	}
+	if git.CheckObject(head) != nil {
+		return "", w.broken("no commit is checked out in %s", w.GitDir())
+	}
+	if err := r.take(ctx, []string{head}, false); err != nil {
+		return "", err
+	}
+	return head, r.checkCommitted(ctx, head)
 }
 
 func orMerge(s *Status) string {
@@ -132,10 +205,19 @@ func (w *Workspace) Queued(work *Work, task string) error {
 	return w.remember(&work.Submission)
 }
 
-// commit commits all files.
-func (w *Workspace) commit(ctx context.Context, r *git.Repository, message string) error {
-	if err := w.addAll(ctx, r); err != nil {
-		return err
+// commit commits all files, and returns the commit.
+func (w *Workspace) commit(ctx context.Context, r *Room, f *facts, message string) (string, error) {
+	if err := w.refuseLarge(f.files); err != nil {
+		return "", err
+	}
+	if err := r.unhide(ctx, r.Git, w.shown(f.hidden)); err != nil {
+		return "", err
+	}
+	if err := w.addAll(ctx, r.Git); err != nil {
+		return "", err
+	}
+	if err := r.checkStaged(ctx); err != nil {
+		return "", err
 	}
 	if message == "" {
 		message = w.Purpose
@@ -143,8 +225,11 @@ func (w *Workspace) commit(ctx context.Context, r *git.Repository, message strin
 	if message == "" {
 		message = "Work of " + w.Name
 	}
-	_, err := r.Output(ctx, "commit", "--quiet", "--no-verify", "--allow-empty", "-m", message)
-	return err
+	if _, err := r.Git.Output(ctx, "commit", "--quiet", "--no-verify", "--allow-empty", "-m", message); err != nil {
+		return "", w.gitFailed(err)
+	}
+	head, err := r.Git.Output(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+	return head, w.gitFailed(err)
 }
 
 func changedPaths(ctx context.Context, r *git.Repository, base, head string) (paths []string, err error) {

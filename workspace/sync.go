@@ -1,13 +1,10 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/interlockdev/interlock/internal/git"
@@ -35,59 +32,78 @@ type Landed struct {
 	Commit, Author, Purpose string
 }
 
-// fetch makes the target's commit known to the workspace, and returns it.
-func (w *Workspace) fetch(ctx context.Context, r *git.Repository) (string, error) {
+// fetch makes the target's commit known to the vault, and returns it.
+func (w *Workspace) fetch(ctx context.Context) (string, error) {
 	if w.Upstream == w.Source && !w.Copied {
 		tip, err := branchCommit(ctx, &git.Repository{Dir: w.Source}, w.Target)
 		if err != nil {
 			return "", err
 		}
 		// The source keeps the commit before the workspace has a ref to it.
-		if err := w.keep(ctx, tip); err != nil {
-			return "", err
-		}
-		_, err = r.Output(ctx, "update-ref", w.targetRef(), tip)
-		return tip, err
+		return tip, w.keep(ctx, tip)
 	}
-	remote := w.remote()
-	if _, err := remote.Output(
+	v, err := w.remote(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := v.Output(
 		ctx,
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", w.Upstream,
-		"+refs/heads/"+w.Target+":"+w.targetRef(),
+		"+refs/heads/"+w.Target+":"+vaultTarget,
 	); err != nil {
 		return "", fmt.Errorf("the target could not be fetched from %s: %w", w.Upstream, err)
 	}
-	return r.Output(ctx, "rev-parse", "--verify", w.targetRef()+"^{commit}")
+	return v.Output(ctx, "rev-parse", "--verify", vaultTarget+"^{commit}")
 }
 
-// remote is how git is called to reach the upstream. It needs no files.
-func (w *Workspace) remote() *git.Repository {
-	return &git.Repository{Dir: w.GitDir(), Folder: w.dir, Env: git.Remote(os.Environ())}
+// remote is how git is called to reach the upstream: from the vault.
+func (w *Workspace) remote(ctx context.Context) (*git.Repository, error) {
+	v, err := w.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.Env = append(v.Env, git.Remote(os.Environ())...)
+	return v, nil
 }
 
 // Sync merges the target into the branch. Changed files that the target does not touch stay as they
 // are; others must be committed first. Where both changed a file differently, it has conflict markers,
 // which tell the purposes of both sides. Resolve them, git add the files, and submit.
-func (w *Workspace) Sync(ctx context.Context) (*Synced, error) {
-	r, err := w.open(ctx)
+func (w *Workspace) Sync(ctx context.Context) (result *Synced, err error) {
+	if err := os.WriteFile(w.grafts(), nil, 0o600); err != nil {
+		return nil, err
+	}
+	r, err := w.Open(ctx, Access{Read: []string{w.grafts()}})
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	before, err := w.status(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if before.Unmerged > 0 || exists(filepath.Join(w.GitDir(), "MERGE_HEAD")) {
+	if before.Unmerged > 0 || r.hasFile("MERGE_HEAD") {
 		return nil, problem(
 			CodeConflict, "workspace %s/%s is in the middle of a merge: resolve it and commit, or git merge --abort",
 			w.Repo, w.Name,
 		)
 	}
-	tip, err := w.fetch(ctx, r)
+	tip, err := w.fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	from, err := r.Output(ctx, "merge-base", "HEAD", tip)
+	if w.Upstream != w.Source || w.Copied {
+		if err := r.give(ctx, tip); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := r.Git.Output(ctx, "update-ref", w.targetRef(), tip); err != nil {
+		return nil, w.gitFailed(err)
+	}
+	if err := w.seeSquashes(ctx, r.Git, tip); err != nil {
+		return nil, w.gitFailed(err)
+	}
+	from, err := r.Git.Output(ctx, "merge-base", "HEAD", tip)
 	if err != nil {
 		return nil, problem(
 			CodeSource,
@@ -96,12 +112,12 @@ func (w *Workspace) Sync(ctx context.Context) (*Synced, error) {
 			w.Target,
 		)
 	}
-	result := &Synced{From: from, To: tip}
-	count, err := r.Output(ctx, "rev-list", "--count", "HEAD.."+tip)
+	result = &Synced{From: from, To: tip}
+	commits, err := r.Git.Output(ctx, "rev-list", "--count", "HEAD.."+tip)
 	if err != nil {
-		return nil, err
+		return nil, w.gitFailed(err)
 	}
-	if _, err := fmt.Sscan(count, &result.Commits); err != nil {
+	if _, err := fmt.Sscan(commits, &result.Commits); err != nil {
 		return nil, err
 	}
 	if result.Commits > 0 {
@@ -113,22 +129,22 @@ func (w *Workspace) Sync(ctx context.Context) (*Synced, error) {
 	return result, w.write(w.dir)
 }
 
-func (w *Workspace) merge(ctx context.Context, r *git.Repository, tip string, result *Synced) error {
-	merged, err := r.Run(ctx, git.Call{
+func (w *Workspace) merge(ctx context.Context, r *Room, tip string, result *Synced) error {
+	merged, err := r.Git.Run(ctx, git.Call{
 		Args: []string{
 			"merge", "--quiet", "--no-edit", "-m", "Merge " + w.Target + " into " + w.Branch, tip,
 		}, Answers: []int{1, 2},
 	})
 	if err != nil || merged.Exit == 0 {
-		return err
+		return w.gitFailed(err)
 	}
-	if !exists(filepath.Join(w.GitDir(), "MERGE_HEAD")) {
+	if !r.hasFile("MERGE_HEAD") {
 		return problem(
 			CodeUncommitted, "files that %s changed, too, are not committed: commit them, then sync again (%s)",
 			w.Target, firstLines(merged.Stderr, 4),
 		)
 	}
-	out, err := r.Output(ctx, "diff", "--name-only", "--diff-filter=U", "-z")
+	out, err := r.Git.Output(ctx, "diff", "--name-only", "--diff-filter=U", "-z")
 	if err != nil {
 		return err
 	}
@@ -154,8 +170,10 @@ func firstLines(text string, n int) string {
 }
 
 // landed lists the commits of the target that changed a file.
-func landed(ctx context.Context, r *git.Repository, from, tip, path string) (list []Landed, err error) {
-	out, err := r.Output(ctx, "log", "--max-count=4", "--no-merges", "--format=%H%x00%an%x00%s", from+".."+tip, "--", path)
+func landed(ctx context.Context, r *Room, from, tip, path string) (list []Landed, err error) {
+	out, err := r.Git.Output(
+		ctx, "log", "--max-count=4", "--no-merges", "--format=%H%x00%an%x00%s", from+".."+tip, "--", path,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +186,7 @@ func landed(ctx context.Context, r *git.Repository, from, tip, path string) (lis
 }
 
 // label writes the purposes of both sides into the conflict markers of a file.
-func (w *Workspace) label(ctx context.Context, r *git.Repository, c *Conflict, tip string) error {
+func (w *Workspace) label(ctx context.Context, r *Room, c *Conflict, tip string) error {
 	ours := w.Name
 	if w.Purpose != "" {
 		ours += " (" + w.Purpose + ")"
@@ -177,44 +195,21 @@ func (w *Workspace) label(ctx context.Context, r *git.Repository, c *Conflict, t
 	if len(c.Landed) > 0 {
 		theirs += ": " + c.Landed[0].Author + " (" + c.Landed[0].Purpose + ")"
 	}
-	if len(r.Through) > 0 {
-		// The file is visible in the user namespace only.
-		argv := append(slices.Clone(r.Through), "sh", "-c", labelScript, "sh", c.Path, tip, forSed(ours), forSed(theirs))
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Dir, cmd.Env = w.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("the markers of %s could not be labelled: %w: %.200s", c.Path, err, out)
-		}
-		return nil
+	if err := r.Run(
+		ctx, nil, nil, "sh", "-c", labelScript, "sh", c.Path, tip, forSed(ours), forSed(theirs),
+	); err != nil {
+		return fmt.Errorf("the markers of %s could not be labelled: %w", c.Path, err)
 	}
-	root, err := os.OpenRoot(w.Path())
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	info, err := root.Lstat(c.Path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil // deleted on one side, or a symbolic link
-	}
-	content, err := root.ReadFile(c.Path)
-	if err != nil {
-		return err
-	}
-	lines := bytes.SplitAfter(content, []byte("\n"))
-	for i, line := range lines {
-		switch string(bytes.TrimRight(line, "\r\n")) {
-		case "<<<<<<< HEAD":
-			lines[i] = append([]byte("<<<<<<< "+ours), line[len("<<<<<<< HEAD"):]...)
-		case ">>>>>>> " + tip:
-			lines[i] = append([]byte(">>>>>>> "+theirs), line[len(">>>>>>> "+tip):]...)
-		}
-	}
-	return root.WriteFile(c.Path, bytes.Join(lines, nil), info.Mode().Perm())
+	return nil
 }
 
-// labelScript does the same in a user namespace.
-const labelScript = `f=$1; test -f "$f" && test ! -L "$f" || exit 0
-sed -i -e 's/^<<<<<<< HEAD$/<<<<<<< '"$3"'/' -e 's/^>>>>>>> '"$2"'$/>>>>>>> '"$4"'/' -- "$f"`
+// labelScript changes the markers, in lines that may end with CR LF. A file that one side has deleted, and a symbolic
+// link, has none.
+const labelScript = `f=./$1; test -f "$f" && test ! -L "$f" || exit 0
+r=$(printf '\r'); new=$f.interlock-$$
+sed -e 's/^<<<<<<< HEAD\('"$r"'*\)$/<<<<<<< '"$3"'\1/' \
+	-e 's/^>>>>>>> '"$2"'\('"$r"'*\)$/>>>>>>> '"$4"'\1/' < "$f" > "$new" &&
+cat "$new" > "$f"; s=$?; rm -f "$new"; exit $s`
 
 // forSed makes a text the replacement of a sed command.
 func forSed(text string) string {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package workspace
 
 import (
@@ -135,16 +137,21 @@ func TestDeleteSavesAll(t *testing.T) {
 	})
 }
 
-func TestDeleteRefusesNestedRepository(t *testing.T) {
+func TestDeleteKeepsNestedRepository(t *testing.T) {
 	r := newRig(t)
 	w := r.create(Options{Name: "a", Kind: Worktree})
 	r.in(w, "git init -q inner; cd inner; echo x > x; git add x; git -c user.name=a -c user.email=b commit -qm x")
 	if _, err := r.host.Delete(
-		r.ctx, "web", "a", true,
-	); !errors.Is(err, ErrUncommitted) || !strings.Contains(err.Error(), "inner") {
+		r.ctx, "web", "a", false,
+	); !errors.Is(err, ErrUnsubmitted) || !strings.Contains(err.Error(), "inner") {
 		t.Fatalf("delete: %v", err)
 	}
 	r.want("file", r.in(w, "cat inner/x"), "x")
+	d, err := r.host.Delete(r.ctx, "web", "a", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.want("kept", r.shell(nil, filepath.Join(d.Kept, "files", "inner"), "git", "show", "HEAD:x"), "x")
 }
 
 func TestSync(t *testing.T) {
@@ -360,25 +367,44 @@ func TestPruningIsRestored(t *testing.T) {
 	}
 }
 
+// Settings of the agent's make no workspace unusable, and the programs that they name run in the sandbox alone.
 func TestForeignConfiguration(t *testing.T) {
 	r := newRig(t)
+	r.git("config", "interlock.allowUnfiltered", "x") // the user has no such filter
 	w := r.create(Options{Name: "a", Kind: Worktree})
-	for bad := range strings.FieldsSeq(`
-		filter.x.clean=./pwn core.fsmonitor=./pwn core.hooksPath=. merge.x.driver=./pwn diff.x.textconv=./pwn
-		include.path=../x core.sshCommand=./pwn remote.origin.uploadpack=./pwn gpg.program=./pwn core.attributesFile=x
-		diff.external=./pwn uploadpack.packObjectsHook=./pwn url.ext::sh.insteadOf=x branch.a.mergeOptions=-sx
-		merge.tool=x core.gitProxy=./pwn core.alternateRefsCommand=./pwn credential.helper=./pwn core.askPass=./pwn`) {
-		key, value, _ := strings.Cut(bad, "=")
-		r.in(w, "git config '"+key+"' '"+value+"'")
-		if _, err := w.Status(r.ctx); !errors.Is(err, ErrConfig) {
-			t.Errorf("%s: %v", bad, err)
-		}
-		if _, err := r.host.Delete(r.ctx, "web", "a", true); !errors.Is(err, ErrConfig) {
-			t.Errorf("%s: delete: %v", bad, err)
-		}
-		r.shell(nil, w.dir, "git", "config", "--file", "git/config", "--unset", key)
+	mark := filepath.Join(t.TempDir(), "ran")
+	for setting := range strings.FieldsSeq(`
+		filter.x.clean core.fsmonitor core.hooksPath merge.x.driver diff.x.textconv diff.x.command
+		include.path core.sshCommand remote.origin.uploadpack gpg.program core.attributesFile
+		diff.external uploadpack.packObjectsHook url.ext::sh.insteadOf branch.a.mergeOptions
+		merge.tool core.gitProxy core.alternateRefsCommand credential.helper core.askPass core.editor core.pager
+		pager.status alias.status gpg.ssh.program submodule.x.update commit.template
+		core.hooksPath submodule.lib.url remote.origin.gh-resolved lfs.url`) {
+		r.in(w, "git config '"+setting+"' 'touch "+mark+"'")
 	}
-	if _, err := w.Status(r.ctx); err != nil {
-		t.Errorf("after all are gone: %v", err)
+	r.in(w, "git config user.name; git config commit.gpgSign true; echo '* filter=x diff=x merge=x' > .gitattributes; "+
+		"echo changed > README.md")
+	if s := r.status(w); s.Changed != 1 || s.Untracked != 1 {
+		t.Errorf("status %s", s)
+	}
+	var diff bytes.Buffer
+	if err := w.Diff(r.ctx, &diff, "--name-only"); err != nil || diff.String() != ".gitattributes\nREADME.md\n" {
+		t.Errorf("diff %q, %v", diff.String(), err)
+	}
+	if _, err := w.Sync(r.ctx); err != nil {
+		t.Error(err)
+	}
+	r.in(w, "git config --unset filter.x.clean; echo '* diff=x merge=x' > .gitattributes")
+	if _, err := w.Submit(r.ctx, "all", true); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Work(r.ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.host.Delete(r.ctx, "web", "a", false); err != nil {
+		t.Error(err)
+	}
+	if exists(mark) {
+		t.Error("a program that the agent configured ran outside")
 	}
 }

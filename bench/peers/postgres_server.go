@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -29,14 +28,10 @@ func (postgresServer) start(ctx context.Context, dir string) (*instance, error) 
 	if err != nil {
 		return nil, err
 	}
-	bin, data, attributes := launch.PostgresPrograms(), filepath.Join(dir, "data"), launch.Attributes()
-	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
-		if attributes.Credential, err = launch.PostgresUser(); err != nil {
-			return nil, err
-		}
-		if err := os.Chown(dir, int(attributes.Credential.Uid), int(attributes.Credential.Gid)); err != nil {
-			return nil, err
-		}
+	bin, data := launch.PostgresPrograms(), filepath.Join(dir, "data")
+	attributes, err := launch.PostgresAttributes(dir)
+	if err != nil {
+		return nil, err
 	}
 	initdb := exec.CommandContext(
 		ctx, filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8",

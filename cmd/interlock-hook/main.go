@@ -54,6 +54,7 @@ const usage = `interlock-hook passes an event of a coding agent from standard in
 
 Usage:
   interlock-hook HARNESS [--mode warn|guard|strict] [--hold turn|edit] [--wait 30s] [--prompts on|off]
+                 [--unknown allow|ask|deny] [--commits refuse|own] [--regions off|on] [--files 32]
                  [--also TOOL:FIELD]...
 
 The server is that of INTERLOCK_URL, or of the file that ` + "`interlock hooks install`" + ` has written.
@@ -66,6 +67,10 @@ func (h *hook) parse(args []string, out io.Writer) (done bool, err error) {
 	flags.StringVar(&h.Mode, "mode", "", "")
 	flags.StringVar(&h.Hold, "hold", "", "")
 	flags.StringVar(&h.Prompts, "prompts", "", "")
+	flags.StringVar(&h.Unknown, "unknown", "", "")
+	flags.StringVar(&h.Commits, "commits", "", "")
+	flags.StringVar(&h.Regions, "regions", "", "")
+	flags.StringVar(&h.Files, "files", "", "")
 	flags.Func("also", "", func(pair string) error {
 		h.Also = append(h.Also, pair)
 		return nil
@@ -118,9 +123,13 @@ func (h *hook) pass(in io.Reader, settings *home.Hook) error {
 	r := &request{
 		headers: headers,
 		path:    h.Path() + "?" + h.Query().Encode(), body: event, credential: secret, namespace: settings.Namespace,
-		until: time.Now().Add(h.Wait + hookclient.Margin),
+		until: time.Now().Add(hookclient.Limit(event, h.Wait)),
 	}
 	answer, err := r.visit(servers)
+	if h, ok := hookclient.Asked(answer); ok {
+		r.headers = append(r.headers, h.Name+": "+h.Value)
+		answer, err = r.visit(servers)
+	}
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,10 @@ func main() {
 	format := flag.String("o", "text", "text or json")
 	limit := flag.Duration("limit", time.Minute, "how long finders look for each mistake")
 	clean := flag.Bool("clean", true, "also have the finders look at the tree without a mistake")
+	record := flag.String("record", "", "write results into this file as they come, and go on with the run that it has")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	report, err := try(ctx, *run, *limit, *clean, *format)
+	report, err := try(ctx, *run, *limit, *clean, *format, *record)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "interlock-seeded:", err)
@@ -35,7 +36,9 @@ func main() {
 	}
 }
 
-func try(ctx context.Context, run string, limit time.Duration, clean bool, format string) (*seeded.Report, error) {
+func try(
+	ctx context.Context, run string, limit time.Duration, clean bool, format, record string,
+) (*seeded.Report, error) {
 	wanted, err := regexp.Compile(run)
 	if err != nil {
 		return nil, err
@@ -63,20 +66,37 @@ func try(ctx context.Context, run string, limit time.Duration, clean bool, forma
 	}
 	r := &seeded.Runner{Root: strings.TrimSpace(string(root)), Limit: limit, Temp: temp}
 	report := seeded.NewReport(r)
+	if record != "" {
+		if err := report.Resume(record); err != nil {
+			return nil, err
+		}
+		if run == "" { // a pattern asks for those that were tried before, too
+			bugs = slices.DeleteFunc(bugs, func(b seeded.Bug) bool { return report.Has(b.Name) })
+		}
+	}
 	if clean {
 		for _, f := range seeded.Finders(bugs) {
+			if report.Passed(f) {
+				continue
+			}
 			p := r.Clean(ctx, f)
-			report.Clean = append(report.Clean, p)
+			report.AddPass(p)
 			fmt.Fprintln(lines, p.Line())
+			if err := report.Write(record); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i := range bugs {
+		x := r.Try(ctx, &bugs[i])
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		x := r.Try(ctx, &bugs[i])
 		report.Add(x)
 		fmt.Fprintln(lines, x.Line())
+		if err := report.Write(record); err != nil {
+			return nil, err
+		}
 	}
 	fmt.Fprintln(lines, report.Summary())
 	if format == "json" {

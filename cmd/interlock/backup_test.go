@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -7,6 +9,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,14 +47,29 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("beside the backup there is %v, %v", left, err)
 	}
 
+	for _, apart := range []bool{false, true} {
+		restoreFrom(t, r, file, apart)
+	}
+}
+
+// restoreFrom starts a server from a backup: with --restore, or from a journal that admin restore has filled apart.
+func restoreFrom(t *testing.T, r *rig, file string, apart bool) {
 	dir := filepath.Join(t.TempDir(), "data")
-	p := serving(t, nil, "--data-dir", dir, "--restore", file)
+	flags := []string{"--data-dir", dir, "--restore", file}
+	if apart {
+		r.must("admin", "restore", file, "--to", dir)
+		flags = flags[:2]
+	}
+	p := serving(t, nil, flags...)
 	http, grpc := p.ready()
 	r.env = append(cleanEnvironment(), "INTERLOCK_URL=http://"+http, "INTERLOCK_GRPC="+grpc)
 	if out, code := r.do("lock", "report:1", "--wait", "0"); code != cli.ExitNotAcquired {
 		t.Errorf("the key of a lease in the backup: exit code %d, %s", code, out)
 	}
-	if out := r.must("lock", "report:2"); !strings.Contains(out, "INTERLOCK_FENCE=10995116277") {
+	out := r.must("lock", "report:2")
+	_, number, _ := strings.Cut(out, "INTERLOCK_FENCE=")
+	number, _, _ = strings.Cut(number, "\n")
+	if fence, err := strconv.ParseUint(number, 10, 64); err != nil || fence < 1<<40 {
 		t.Errorf("the first fence has not jumped: %s", out)
 	}
 	if out := r.must("state", "get", "doc:1"); !strings.Contains(out, "7") {
@@ -59,8 +77,14 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.ends(cli.ExitOK)
-	p = serving(t, nil, "--data-dir", dir, "--restore", file)
-	if out := p.ends(cli.ExitUsage); !strings.Contains(out, "nothing of it was changed: leave out --restore") {
+	const kept = "nothing of it was changed: leave out --restore"
+	if apart {
+		if out, code := r.do("admin", "restore", file, "--to", dir); code != cli.ExitUsage || !strings.Contains(out, kept) {
+			t.Errorf("over a journal: exit code %d, %s", code, out)
+		}
+		return
+	}
+	if out := serving(t, nil, flags...).ends(cli.ExitUsage); !strings.Contains(out, kept) {
 		t.Errorf("over a journal: %s", out)
 	}
 }

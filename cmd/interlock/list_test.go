@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -103,12 +105,14 @@ func TestStatusOfAStandby(t *testing.T) {
 	standby := httptest.NewServer(s.HTTPHandler())
 	t.Cleanup(standby.Close)
 	out, code := r.do("status", "--url", standby.URL)
-	if want := "server      standby, no server is active at the moment\n"; code != cli.ExitUnreachable || out != want {
+	want := "server      standby\nshard       no server that answers owns the shard at the moment\n"
+	if code != cli.ExitUnreachable || out != want {
 		t.Errorf("exit code %d, %s; want %s", code, out, want)
 	}
 	seated.Store(true)
 	out, code = r.do("status", "--url", standby.URL)
-	if want := "server      standby, active server is " + active.HTTP + "\n"; code != cli.ExitUnreachable || out != want {
+	want = "server      standby\nshard       this server does not own the shard; the active one is " + active.HTTP
+	if code != cli.ExitUnreachable || !strings.HasPrefix(out, want) {
 		t.Errorf("exit code %d, %s; want %s", code, out, want)
 	}
 	if out := r.must("status", "--url", standby.URL+","+active.HTTP); !strings.HasPrefix(out, "server      active") {

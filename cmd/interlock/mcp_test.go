@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
@@ -91,6 +94,32 @@ func TestMCP(t *testing.T) {
 	ann.call("free", "look", map[string]any{"keys": []string{"account:1"}})
 }
 
+// A process ends with the program that started it, although others keep its input open, and nothing is held any more.
+func TestMCPEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	parent := exec.Command("sh", "-c", `exec 3<&0; "$0" mcp <&3 & wait`, launchtest.Binary(t))
+	parent.Env = r.env
+	ben := connectMCP(t, "2025-11-25", &sdk.CommandTransport{Command: parent})
+	ben.call("granted", "acquire", map[string]any{"keys": []string{"k"}})
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = ben.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-busy.Context(t).Done():
+		t.Fatal("the process lives on without its parent")
+	}
+	if out := r.must("key", "get", "k"); !strings.Contains(out, "free") {
+		t.Errorf("the key is not free: %s", out)
+	}
+}
+
 // A process without a configured server has one of its own, which keeps its journal.
 func TestMCPEmbedded(t *testing.T) {
 	t.Parallel()
@@ -112,7 +141,7 @@ func TestMCPEmbedded(t *testing.T) {
 	}
 }
 
-// A server that does not answer is an error of the call, not of the process.
+// A missing server is an error of the call, not of the process, with the way to start one.
 func TestMCPWithoutServer(t *testing.T) {
 	t.Parallel()
 	env := append(cleanEnvironment(), "INTERLOCK_URL=http://127.0.0.1:1")
@@ -121,8 +150,13 @@ func TestMCPWithoutServer(t *testing.T) {
 	if err != nil || !result.IsError {
 		t.Fatal(err, result)
 	}
-	const want = "The Interlock server at 127.0.0.1:1 does not answer ("
-	if text := result.Content[0].(*sdk.TextContent).Text; !strings.HasPrefix(text, want) {
-		t.Errorf("got %s", text)
+	text := result.Content[0].(*sdk.TextContent).Text
+	for _, want := range []string{
+		"There is no Interlock server at 127.0.0.1:1 (", "nothing was done",
+		"start one with `interlock serve --data-dir DIR`",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q", text, want)
+		}
 	}
 }

@@ -1,6 +1,9 @@
+//go:build unix
+
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -8,6 +11,20 @@ import (
 
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
+
+// runToolScript runs a script that needs more programs than Go.
+func runToolScript(r *rig, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.runScript(file, string(text))
+}
+
+func TestSignedLandings(t *testing.T) {
+	tools.Need(t, "bash", "ssh-keygen")
+	runToolScript(newRig(t), "testdata/tools/sign.txt")
+}
 
 // A merger that is asked to end does so, though its server is gone and a check runs on.
 func TestMergeServeEndsWithoutServer(t *testing.T) {

@@ -120,7 +120,7 @@ durable line of waiters, and fencing tokens that refuse late writers.
 		}},
 		{topicRules, []*cobra.Command{pattern.New(a), namespace.New(a), webhook.New(a), credential.New(a)}},
 		{topicServers, []*cobra.Command{
-			guard.New(a), mcp.New(a), trace.New(a), inspect.NewHealth(a), journal.NewAdmin(a),
+			guard.New(a), mcp.New(a), trace.New(a), inspect.NewHealth(a), journal.NewAdmin(a, serve.NewRestore(a)),
 		}},
 		{topicTrials, []*cobra.Command{try.NewDemo(a), try.NewBench(a)}},
 		{topicTool, []*cobra.Command{contexts.New(a), newVersion(a), newOptions(a)}},

@@ -1,22 +1,12 @@
 package main
 
 import (
-	"os"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
-
-// runToolScript runs a script that needs more programs than Go.
-func runToolScript(r *rig, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.runScript(file, string(text))
-}
 
 func TestSandboxScript(t *testing.T) {
 	t.Parallel()

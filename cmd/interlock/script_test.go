@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -7,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/forgetest"
 )
 
 // TestScripts runs the scripts of testdata as a person would type them, in order,
@@ -74,7 +78,19 @@ func runScript(t *testing.T, file, text string) {
 		play(t, cleanEnvironment(), file, text)
 		return
 	}
-	newRig(t).runScript(file, text)
+	r := newRig(t)
+	if strings.Contains(text, "$FORGE") {
+		r.startForge()
+	}
+	r.runScript(file, text)
+}
+
+// startForge starts a forge with the repository FORGE, the API FORGE_API and the token FORGE_TOKEN.
+func (r *rig) startForge() {
+	from := r.t.TempDir()
+	forgetest.Repository(r.t, from)
+	f := forgetest.New(r.t, from)
+	r.env = append(r.env, "FORGE="+f.Dir, "FORGE_API="+f.URLOf("github"), "FORGE_TOKEN="+forgetest.Token)
 }
 
 // runScript runs a script against the rig's server.

@@ -468,6 +468,20 @@ const (
 
 	// A rate without its unit.
 	RateWithoutPer
+
+	// Keys and queues of the merge queue.
+	ReservedKey
+	ReservedQueue
+
+	// A claim below a key with rules.
+	ModeForbiddenAbove
+
+	// Answers by links.
+	LinkUnconfirmed
+	ApprovedAlready
+
+	// A lease that has passed to the next process of its holder.
+	LeaseTakenOver
 	end // of the list: a new message goes before it, behind all others
 )
 

@@ -26,6 +26,12 @@ type Approval struct {
 	Reason    string                  `journal:"8"`  // why, in the answerer's words
 	Cause     []byte                  `journal:"19"` // why, as a message of the engine: see Why
 
+	// Acted are the principals that some of Given count for besides their own Principal.
+	Acted []string `journal:"22"`
+
+	// Least is the number of approvals that its queue required when it was asked; 0: none had to be given.
+	Least int `journal:"23"`
+
 	UsedIn   int  `journal:"20"` // the first attempt that began under it; 0: none
 	Replayed bool `journal:"21"` // attempts are counted anew since
 }
@@ -44,6 +50,9 @@ func (a *Approval) Size() int {
 	}
 	n := approvalBytes + len(a.Text) + len(a.Agent) + len(a.By) + len(a.Principal) + a.Why().Size()
 	for _, name := range a.Askers {
+		n += len(name) + nameBytes
+	}
+	for _, name := range a.Acted {
 		n += len(name) + nameBytes
 	}
 	for i := range a.Given {
@@ -66,7 +75,7 @@ func (a *Approval) Until() Time {
 
 // Reopen asks anew, for a principal.
 func (a *Approval) Reopen(now Time, principal string) {
-	a.Asked, a.Paused, a.Given, a.Verdict, a.By, a.Principal = now, 0, nil, 0, "", ""
+	a.Asked, a.Paused, a.Given, a.Acted, a.Verdict, a.By, a.Principal = now, 0, nil, nil, 0, "", ""
 	a.UsedIn, a.Replayed = 0, false
 	a.SetWhy(nil)
 	a.AddAsker(principal)
@@ -91,6 +100,26 @@ func (a *Approval) HasGiven(principal, by string) bool {
 	return slices.ContainsFunc(a.Given, func(x interlock.Endorsement) bool {
 		return x.Principal == principal && (principal != "" || x.By == by)
 	})
+}
+
+// HasActed returns the first of some principals that have approved already, itself or by a link; "" for none.
+func (a *Approval) HasActed(principals []string) string {
+	for _, p := range principals {
+		if p != "" && (slices.Contains(a.Acted, p) || a.HasGiven(p, "")) {
+			return p
+		}
+	}
+	return ""
+}
+
+// Give notes one of several approvals, which is the act of some principals.
+func (a *Approval) Give(x interlock.Endorsement, acted []string) {
+	a.Given = append(slices.Clip(a.Given), x)
+	for _, p := range acted {
+		if !slices.Contains(a.Acted, p) {
+			a.Acted = append(slices.Clip(a.Acted), p)
+		}
+	}
 }
 
 // AppendApproval writes a question and its answer, with times from base on.
@@ -124,25 +153,26 @@ func DecodePrincipal(b []byte) (principal string, err error) {
 
 // verdict is the principal that answers a question, as caller, and why, if that is a message of the
 // engine; words are the event's note. Question is for readers of the trail; journals of earlier
-// versions do not have it.
+// versions do not have it. Acted are the principals that answer by a link.
 type verdict struct {
-	Principal string `journal:"1"`
-	Cause     []byte `journal:"2"`
-	Question  string `journal:"3"`
+	Principal string   `journal:"1"`
+	Cause     []byte   `journal:"2"`
+	Question  string   `journal:"3"`
+	Acted     []string `journal:"4"`
 }
 
-// SetVerdict sets the principal that answers a question, and why.
-func (ev *Event) SetVerdict(principal, question string, why *message.Text) {
-	v := verdict{Principal: principal, Question: question}
+// SetVerdict sets the principal that answers a question, those that act by it, and why.
+func (ev *Event) SetVerdict(principal string, acted []string, question string, why *message.Text) {
+	v := verdict{Principal: principal, Question: question, Acted: acted}
 	ev.Note, v.Cause = splitText(why)
 	ev.Blob = appendVerdict(nil, &v)
 }
 
-// Verdict returns the principal that answered a question, and why.
-func (ev *Event) Verdict() (principal string, why *message.Text, err error) {
+// Verdict returns the principal that answered a question, those that act by it, and why.
+func (ev *Event) Verdict() (principal string, acted []string, why *message.Text, err error) {
 	var v verdict
 	err = readVerdict(ev.Blob, &v)
-	return v.Principal, joinText(ev.Note, v.Cause), err
+	return v.Principal, v.Acted, joinText(ev.Note, v.Cause), err
 }
 
 // Question returns the question that a person is asked, or has answered; "" if there is none, and

@@ -34,9 +34,10 @@ const entryVersion = 1
 // Format numbers what entries may contain. It rises by one whenever this version writes something that the
 // version before it refuses with ErrNewer: an event, a field, a value of one. Servers of several versions
 // compare it before one takes over a journal that another has written.
-const Format = 3
+const Format = 4
 
-// UsualFormat is the format of the entries that are written as long as no namespace moves, and no approval is used.
+// UsualFormat is the format of the entries that are written as long as no namespace moves, no approval is asked for,
+// and no webhook is set.
 const UsualFormat = 1
 
 const entryHead = 9

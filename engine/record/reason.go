@@ -26,6 +26,7 @@ const (
 	ByFull       Reason = 20 // its run could not start while its caller waited
 	ByQuestion   Reason = 21 // its worker asks a person
 	ByForgetting Reason = 22 // its session lives, and no longer knows of it
+	ByTakeOver   Reason = 23 // the next process of its holder has it now
 )
 
 var reasonNames = [...]string{
@@ -34,7 +35,7 @@ var reasonNames = [...]string{
 	ByWaitLimit: "wait_limit", ByPreemption: "preempted", ByBreak: "barrier_broken", ByConversion: "converted",
 	ByBase: "lease_ended", ByParking: "park_limit", ByTarget: "target_ended",
 	ByPattern: "pattern_changed", ByNack: "nack", ByFull: "too_many_runs",
-	ByQuestion: "question", ByForgetting: "forgotten",
+	ByQuestion: "question", ByForgetting: "forgotten", ByTakeOver: "taken_over",
 }
 
 func (r Reason) String() string {

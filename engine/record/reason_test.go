@@ -29,9 +29,9 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%v is read as %v, in words %q", c.why, got.Why(), got.Outcome)
 		}
 		decided := &record.Event{Kind: record.ApprovalDecided, At: 7}
-		decided.SetVerdict("ops", "refund 1200?", c.why)
+		decided.SetVerdict("ops", nil, "refund 1200?", c.why)
 		got := roundTrip(t, decided)
-		principal, why, err := got.Verdict()
+		principal, _, why, err := got.Verdict()
 		if err != nil || principal != "ops" || got.Note != c.words || !reflect.DeepEqual(why, c.why) {
 			t.Errorf("%v of %q is read as %v of %q, in words %q, %v", c.why, "ops", why, principal, got.Note, err)
 		}

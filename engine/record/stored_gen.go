@@ -412,6 +412,10 @@ func appendApproval(b []byte, x *Approval, base Time) []byte {
 	f.blob(19, x.Cause)
 	f.value(20, uint64(x.UsedIn))
 	f.flag(21, x.Replayed)
+	for _, s := range x.Acted {
+		f.putText(22, s)
+	}
+	f.value(23, uint64(x.Least))
 	return f.bytes
 }
 
@@ -473,6 +477,10 @@ func readApproval(b []byte, x *Approval, base Time) error {
 			x.UsedIn = int(r.value)
 		case 21:
 			x.Replayed = true
+		case 22:
+			x.Acted = append(x.Acted, r.text())
+		case 23:
+			x.Least = int(r.value)
 		default:
 			r.fail(ErrNewer)
 		}
@@ -531,6 +539,9 @@ func appendVerdict(b []byte, x *verdict) []byte {
 	f.text(1, x.Principal)
 	f.blob(2, x.Cause)
 	f.text(3, x.Question)
+	for _, s := range x.Acted {
+		f.putText(4, s)
+	}
 	return f.bytes
 }
 
@@ -545,6 +556,8 @@ func readVerdict(b []byte, x *verdict) error {
 			x.Cause = r.blob()
 		case 3:
 			x.Question = r.text()
+		case 4:
+			x.Acted = append(x.Acted, r.text())
 		default:
 			r.fail(ErrNewer)
 		}
@@ -658,6 +671,10 @@ func appendWebhookState(b []byte, x *WebhookState) []byte {
 	f.value(16, x.Delivered)
 	f.value(17, x.GivenUp)
 	f.flag(18, x.Gone)
+	for _, s := range x.Owners {
+		f.putText(19, s)
+	}
+	f.text(20, x.Approver)
 	return f.bytes
 }
 
@@ -702,6 +719,10 @@ func readWebhookState(b []byte, x *WebhookState) error {
 			x.GivenUp = r.value
 		case 18:
 			x.Gone = true
+		case 19:
+			x.Owners = append(x.Owners, r.text())
+		case 20:
+			x.Approver = r.text()
 		default:
 			r.fail(ErrNewer)
 		}

@@ -38,6 +38,7 @@ type TaskExtras struct {
 	Backoff    time.Duration `journal:"7"`
 	MaxBackoff time.Duration `journal:"8"`
 	Result     []byte        `journal:"10"` // of one that is done
+	DoneBy     string        `journal:"-"`  // the credential that acknowledged it, of the event; none in older journals
 	Approval   *Approval     `journal:"11"`
 	Trace      string        `journal:"-"` // W3C traceparent of the submission; none in older journals
 }
@@ -61,8 +62,8 @@ func (s *Task) Extend(change func(*TaskExtras)) {
 
 // Kept returns extras to keep, which cost nothing if there is nothing in them.
 func (x TaskExtras) Kept() *TaskExtras {
-	if x.Due == 0 && x.Deadline == 0 && x.Attempts == 0 && x.Backoff == 0 && x.MaxBackoff == 0 && len(x.Result) == 0 &&
-		x.Approval == nil && x.Trace == "" {
+	if x.Due == 0 && x.Deadline == 0 && x.Attempts == 0 && x.Backoff == 0 && x.MaxBackoff == 0 &&
+		len(x.Result) == 0 && x.DoneBy == "" && x.Approval == nil && x.Trace == "" {
 		return NoExtras
 	}
 	kept := x
@@ -108,8 +109,8 @@ func (s *Task) ClaimsKey(key interlock.Key) bool {
 
 // Cost counts what tasks share for each of them.
 func (s *Task) Cost() int {
-	n := interlock.TaskBytes + len(s.Payload) + len(s.Result) + len(s.Purpose) + len(s.Trace) + s.Approval.Size() +
-		s.Address.Size()
+	n := interlock.TaskBytes + len(s.Payload) + len(s.Result) + len(s.DoneBy) + len(s.Purpose) + len(s.Trace) +
+		s.Approval.Size() + s.Address.Size()
 	for i := range s.Claims {
 		n += interlock.TaskClaimBytes + len(s.Claims[i].Key)
 	}

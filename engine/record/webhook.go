@@ -21,6 +21,11 @@ type WebhookState struct {
 	Delivered uint64          `journal:"16"`
 	GivenUp   uint64          `journal:"17"`
 	Gone      bool            `journal:"18"` // Paused since the receiver answered that it is gone
+
+	// Owners are the principals that chose the URL, or confirmed it: an answer by a link counts as the act of each.
+	Owners []string `journal:"19"`
+	// Approver is the one with the right to approve that confirmed the receiver of links; "": none.
+	Approver string `journal:"20"`
 }
 
 // WebhookKeyBytes is the length of a webhook's secrets.

@@ -2,7 +2,8 @@
 that does all of that, and takes some time.
 
 Two agents at once would lose one of the charges. A lease on the account keeps them apart: for the first way it is held
-to the end of the agent's run, for the second it is that of the call.
+to the end of the agent's run, for the second it is that of the call. With hold="commit" the first way has no lease
+while the agent thinks, and a write is refused if the balance may have changed since the agent has read it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ async def set_balance(account_id: str, balance: int) -> str:
 
 def decide(results: list[str]) -> tuple[str, dict[str, Any]] | str:
     """Returns what the fake models do after the results of their tools: a call of a tool, or an answer."""
-    if not results:
+    if not results or "Call get_balance again" in results[-1]:
         return "get_balance", {"account_id": "7"}
-    if len(results) == 1:
-        return "set_balance", {"account_id": "7", "balance": int(results[0]) - 35}
+    if results[-1].isdigit():
+        return "set_balance", {"account_id": "7", "balance": int(results[-1]) - 35}
     return results[-1]
 
 

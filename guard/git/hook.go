@@ -185,6 +185,8 @@ func (h *Hook) ask(ctx context.Context, path string, fences []interlock.Fence) (
 		switch {
 		case h.User != "" && holder.Agent == h.User && holder.Session == "":
 			own = append(own, holder.Fence)
+		case holder.Key == f.key && (holder.Mode == interlock.IntentExclusive || holder.Mode == interlock.IntentShared):
+			// An edit in a copy: what comes of it is pushed later.
 		case !slices.Contains(fences, holder.Fence):
 			f.holders = append(f.holders, holder)
 		}

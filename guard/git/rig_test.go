@@ -17,6 +17,7 @@ import (
 
 	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/apiclient/apitest"
+	"github.com/interlockdev/interlock/internal/test/memory"
 	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(hookVariable); text != "" {
 		os.Exit(beHook(text))
 	}
-	os.Exit(m.Run())
+	memory.Main(m)
 }
 
 func beHook(text string) int {

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/interlockdev/interlock/internal/jsonname"
 )
 
 // decodeStrict reads JSON that a person wrote and security depends on: fields that
 // are not known, fields that stand twice, and anything behind the end are errors, and
 // an error names the line.
 func decodeStrict(content []byte, v any) error {
-	if err := checkNames(json.NewDecoder(bytes.NewReader(content)), ""); err != nil {
+	if err := jsonname.Unique(content, true); err != nil {
 		return located(content, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(content))
@@ -25,43 +26,6 @@ func decodeStrict(content []byte, v any) error {
 		return errors.New("there is data after the object")
 	}
 	return nil
-}
-
-// checkNames walks one value and refuses a name that stands twice in an object, in
-// whatever case: encoding/json would take the last one.
-func checkNames(d *json.Decoder, where string) error {
-	token, err := d.Token()
-	if err != nil {
-		return err
-	}
-	switch token {
-	case json.Delim('{'):
-		seen := map[string]bool{}
-		for d.More() {
-			name, err := d.Token()
-			if err != nil {
-				return err
-			}
-			field, _ := name.(string)
-			folded := strings.ToLower(strings.ToUpper(field))
-			if seen[folded] {
-				return fmt.Errorf("field %s%s occurs twice", where, field)
-			}
-			seen[folded] = true
-			if err := checkNames(d, where+field+"."); err != nil {
-				return err
-			}
-		}
-		_, err = d.Token()
-	case json.Delim('['):
-		for i := 0; d.More(); i++ {
-			if err := checkNames(d, fmt.Sprintf("%s[%d].", where, i)); err != nil {
-				return err
-			}
-		}
-		_, err = d.Token()
-	}
-	return err
 }
 
 // located returns the line of a syntax error.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/interlockdev/interlock/internal/jsonname"
 )
 
 // KeySet is public keys by their ids, which are their thumbprints (RFC 7638).
@@ -39,7 +41,11 @@ func ParseKeySet(b []byte) (KeySet, error) {
 		return nil, fmt.Errorf("signed: a key set of more than %d bytes", maxKeySetBytes)
 	}
 	var set jwks
-	if err := json.Unmarshal(b, &set); err != nil {
+	err := json.Unmarshal(b, &set)
+	if err == nil {
+		err = jsonname.Unique(b, true)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("signed: this is not a key set: %w", err)
 	}
 	if len(set.Keys) > maxKeySetKeys {

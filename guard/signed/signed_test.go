@@ -291,6 +291,8 @@ func TestKeySet(t *testing.T) {
 		{"cut", `{"keys":[` + key("OKP", x[:40], id, "") + `]}`, false},
 		{"empty", `{"keys":[]}`, false},
 		{"no JSON", `keys`, false},
+		{"with two lists", `{"keys":[{"kty":"RSA"}],"keys":[` + key("OKP", x, id, "") + `]}`, false},
+		{"with two keys in one", `{"keys":[` + key("OKP", x, id, `,"X":"`+x+`"`) + `]}`, false},
 		{"too large", `{"keys":[` + key("OKP", x, id, "") + `]}` + strings.Repeat(" ", maxKeySetBytes), false},
 	} {
 		ks, err := ParseKeySet([]byte(c.set))

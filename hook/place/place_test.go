@@ -53,7 +53,7 @@ func (t tree) link(name, target string) {
 func (t tree) want(dir, root, repo string) {
 	t.Helper()
 	c, ok := Find(t.path(dir))
-	if !ok || c.Root != t.path(root) || c.Repo != repo {
+	if !ok || c.Root != t.path(root) || c.Repo != repo+identity(t.path(root)) {
 		t.Errorf("%s lies in %+v, %v, want %s at %s", dir, c, ok, repo, root)
 	}
 }
@@ -74,16 +74,16 @@ func TestFind(t *testing.T) {
 	f.file("web/lib/.git", "gitdir: ../.git/modules/lib\n")
 	f.link("short", f.path("web"))
 
-	f.want("plain", "plain", "plain")
-	f.want("plain/deep/er", "plain", "plain")
-	f.want("plain/deep/not/there", "plain", "plain")
-	f.want("web", "web", "web")
-	f.want("web/vendor", "web", "web")
-	f.want("short/src", "web", "web")
-	f.want("web-2/src", "web-2", "web@web-2")
-	f.want("fix/src", "fix", "web@fix-login")
-	f.want("tree", "tree", "bare@tree")
-	f.want("web/lib/src", "web/lib", "lib")
+	f.want("plain", "plain", "plain@")
+	f.want("plain/deep/er", "plain", "plain@")
+	f.want("plain/deep/not/there", "plain", "plain@")
+	f.want("web", "web", "web@")
+	f.want("web/vendor", "web", "web@")
+	f.want("short/src", "web", "web@")
+	f.want("web-2/src", "web-2", "web@")
+	f.want("fix/src", "fix", "web@fix-login-")
+	f.want("tree", "tree", "bare@tree-")
+	f.want("web/lib/src", "web/lib", "lib@")
 	f.file("odd/.git", "not a pointer")
 	for _, dir := range []string{f.path("odd"), f.top, "relative", ""} {
 		if c, ok := Find(dir); ok {
@@ -116,24 +116,6 @@ func TestResolve(t *testing.T) {
 	}
 	if got := Resolve("a/b"); got != "" {
 		t.Errorf("a relative path leads to %q", got)
-	}
-}
-
-func TestWithin(t *testing.T) {
-	for _, tt := range []struct {
-		folder, path, want string
-		ok                 bool
-	}{
-		{"/w/web", "/w/web/src/a.go", "src/a.go", true},
-		{"/w/web", "/w/web/..a", "..a", true},
-		{"/w/web", "/w/web", "", false},
-		{"/w/web", "/w/web-2/a", "", false},
-		{"/w/web", "/w", "", false},
-		{"/", "/a", "a", true},
-	} {
-		if got, ok := Within(filepath.FromSlash(tt.folder), filepath.FromSlash(tt.path)); got != tt.want || ok != tt.ok {
-			t.Errorf("%s in %s is %q, %v", tt.path, tt.folder, got, ok)
-		}
 	}
 }
 

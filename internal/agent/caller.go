@@ -26,6 +26,9 @@ type Caller struct {
 
 // Party is what all requests of an agent share. It is comparable: the same agent is the same *Party.
 type Party struct {
+	// Memory is the door's own.
+	Memory any
+
 	seen time.Time // guarded by hub.mu
 
 	opening sync.Mutex // held while the session is opened
@@ -144,7 +147,9 @@ func (c *Caller) open(ctx context.Context) (session api.SessionID, opened bool, 
 		}
 		opened = true
 		if answer.Header.Get("Idempotency-Replayed") != "" {
-			c.takeUp(ctx, &view.Session)
+			if err := c.takeUp(ctx, view.Session.ID); err != nil {
+				return "", false, err
+			}
 		}
 		c.mu.Lock()
 		c.session = view.Session.ID
@@ -218,6 +223,14 @@ func (c *Caller) over(session api.SessionID) {
 // Joins reports whether the agent works in the session of another process.
 func (c *Caller) Joins() bool { return c.join() != "" }
 
+// Lent reports whether a lease is that of the process around the agent.
+func (c *Caller) Lent(lease api.LeaseID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, own := c.held[api.Digits(lease)]
+	return !own
+}
+
 // End ends the session. All that it holds is released, and its places in line are given up. In a session of another
 // process it releases what it acquired itself.
 func (c *Caller) End(ctx context.Context) error {
@@ -237,10 +250,61 @@ func (c *Caller) End(ctx context.Context) error {
 	return err
 }
 
+// Work returns what the agent's session has, as the server knows it; nothing for an agent without a session.
+func (c *Caller) Work(ctx context.Context) (*api.SessionWork, error) {
+	session, err := c.Session(ctx)
+	if err != nil || session == "" {
+		return &api.SessionWork{}, err
+	}
+	work, err := c.workOf(ctx, session)
+	if isOver(err) {
+		c.over(session)
+		return &api.SessionWork{}, nil
+	}
+	return work, err
+}
+
+func (c *Caller) workOf(ctx context.Context, session api.SessionID) (*api.SessionWork, error) {
+	answer, err := c.Do(ctx, api.Request{Method: http.MethodGet, Path: "/v1/sessions/" + session})
+	if err != nil {
+		return nil, err
+	}
+	work := &api.SessionWork{}
+	if err := json.Unmarshal(answer.Body, work); err != nil {
+		return nil, fmt.Errorf("agent: the answer has no session: %w", errors.Join(err, errUnexpected))
+	}
+	return work, nil
+}
+
+// takeUp makes this process know the leases of a session that an earlier process has opened, and follows its tickets.
+func (c *Caller) takeUp(ctx context.Context, session api.SessionID) error {
+	work, err := c.workOf(ctx, session)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for i := range work.Leases {
+		l := &work.Leases[i]
+		c.held[api.Digits(l.ID)] = Held{
+			Lease: l.ID, Flow: l.Flow, Keys: KeysOf(l.Claims),
+			Since: time.Now().Add(-time.Duration(l.Held) * time.Millisecond),
+		}
+	}
+	c.mu.Unlock()
+	for _, t := range work.Tickets {
+		if len(t.Claims) > 0 { // else it is a declared wait
+			c.Follow(Place{Ticket: t.ID, Flow: t.Flow, Keys: KeysOf(t.Claims)})
+		}
+	}
+	return nil
+}
+
 // endJoined releases what the agent acquired in the session of another process.
 func (c *Caller) endJoined(ctx context.Context) (err error) {
-	for _, ticket := range c.hub.tickets(c) {
-		err = errors.Join(err, c.Leave(ctx, ticket))
+	for _, flow := range c.Flows() {
+		for _, ticket := range c.Waits(flow) {
+			err = errors.Join(err, c.Leave(ctx, ticket))
+		}
 	}
 	c.mu.Lock()
 	held := slices.Collect(maps.Values(c.held))
@@ -254,6 +318,24 @@ func (c *Caller) endJoined(ctx context.Context) (err error) {
 		}
 	}
 	return err
+}
+
+// Flows returns the flows that hold leases or wait, as far as this process knows.
+func (c *Caller) Flows() (names []string) {
+	c.mu.Lock()
+	for _, held := range c.held {
+		names = append(names, held.Flow)
+	}
+	c.mu.Unlock()
+	c.hub.mu.Lock()
+	for _, f := range c.hub.followed {
+		if f.caller.Party == c.Party {
+			names = append(names, f.Flow)
+		}
+	}
+	c.hub.mu.Unlock()
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Leases returns the leases that were granted in a flow and not released, as far as this process

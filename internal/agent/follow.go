@@ -73,6 +73,26 @@ func (c *Caller) News(flow string) (list []Place) {
 	return list
 }
 
+// Waits returns the tickets of a flow that are followed, also those that an earlier process has taken.
+func (c *Caller) Waits(flow string) (list []api.TicketID) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	for _, f := range c.hub.followed {
+		if f.caller.Party == c.Party && f.Flow == cmp.Or(flow, mainFlow) && f.returning == nil {
+			list = append(list, f.Ticket)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Follows reports whether a lease is one of a ticket that is followed: the agent has not taken it up.
+func (c *Caller) Follows(lease api.LeaseID) bool {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return c.hub.followed[api.Digits(lease)] != nil
+}
+
 // follow waits for the turn of a ticket, and returns the lease if the agent does not come for it.
 func (h *Hub) follow(ctx context.Context, f *place) {
 	id := api.Digits(f.Ticket)
@@ -133,6 +153,9 @@ func (h *Hub) giveBack(ctx context.Context, f *place) {
 		Method: "POST", Path: "/v1/leases/" + api.LeaseOf(f.Ticket) + "/release", Again: true,
 		Body: api.ReleaseRequest{Outcome: "not taken up", Note: "not taken up"},
 	})
+	f.caller.mu.Lock()
+	delete(f.caller.held, api.Digits(f.Ticket))
+	f.caller.mu.Unlock()
 	if err != nil {
 		h.cfg.Log.Warn("a lease that no agent took up ends by itself", "keys", f.Keys, "error", err)
 	}
@@ -195,14 +218,14 @@ func (h *Hub) ticketOf(c *Caller, r api.AcquireRequest) api.TicketID {
 	return ""
 }
 
-// take ends the following of a lease, since its agent has it now. It returns false if the lease was
-// given back, when that is done.
-func (h *Hub) take(ctx context.Context, id string) bool {
+// take ends the following of a lease, since its agent has it now. ok is false if the lease was given back, when that is
+// done.
+func (h *Hub) take(ctx context.Context, id string) (followed, ok bool) {
 	h.mu.Lock()
 	f := h.followed[id]
 	if f == nil {
 		h.mu.Unlock()
-		return true
+		return false, true
 	}
 	returning := f.returning
 	if returning == nil {
@@ -211,13 +234,13 @@ func (h *Hub) take(ctx context.Context, id string) bool {
 	}
 	h.mu.Unlock()
 	if returning == nil {
-		return true
+		return true, true
 	}
 	select {
 	case <-returning:
 	case <-ctx.Done():
 	}
-	return false
+	return true, false
 }
 
 // drop ends the following of a ticket that is given up, or of a lease that is given back.
@@ -228,19 +251,6 @@ func (h *Hub) drop(id string) {
 		delete(h.followed, id)
 		f.cancel()
 	}
-}
-
-// tickets are those that are followed for a caller.
-func (h *Hub) tickets(c *Caller) (list []api.TicketID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, f := range h.followed {
-		if f.caller.Party == c.Party && f.returning == nil {
-			list = append(list, f.Ticket)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // reserved are the leases that are kept for a caller.

@@ -27,6 +27,8 @@ type Config struct {
 	// Alone means that no other process acts for the door's agents. Their heartbeats then tell which leases the door
 	// knows, so that one ends if its grant was lost on its way.
 	Alone bool
+	// Memory makes what the door remembers of an agent with a key; nil makes nothing. Party.Memory has it.
+	Memory func() any
 	// Log receives what goes wrong without a caller; nil discards it.
 	Log *slog.Logger
 }
@@ -89,6 +91,9 @@ func (h *Hub) Caller(id Identity) *Caller {
 	p := h.parties[key]
 	if p == nil {
 		p = &Party{held: map[string]Held{}, joined: id.Join}
+		if h.cfg.Memory != nil {
+			p.Memory = h.cfg.Memory()
+		}
 		h.parties[key] = p
 	}
 	p.seen = now
@@ -102,9 +107,10 @@ func (h *Hub) hear(p *Party) {
 	p.seen = time.Now()
 }
 
-// sweep forgets agents with a session that is over by now, once per TTL.
+// sweep forgets agents with a session that is over by now, once per TTL. A door that is Alone keeps its one agent,
+// however long that is silent: its heartbeats list the leases that the agent knows.
 func (h *Hub) sweep(now time.Time) {
-	if now.Sub(h.swept) < h.cfg.TTL {
+	if h.cfg.Alone || now.Sub(h.swept) < h.cfg.TTL {
 		return
 	}
 	h.swept = now

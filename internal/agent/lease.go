@@ -23,6 +23,8 @@ type Reply struct {
 	Queued  *api.Queued
 	Skipped *api.Skipped
 	Refused *api.Problem
+	// TakenUp means that the lease was kept for the agent, which was not there when its turn came.
+	TakenUp bool
 	// Document is the answer as it came.
 	Document []byte
 }
@@ -60,7 +62,7 @@ func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (
 		}
 		reply, err := replyOf(c.Do(ctx, api.Request{Method: http.MethodPost, Path: "/v1/leases", Body: now, ID: id}))
 		if err == nil && reply.Skipped != nil && waits {
-			reply, _, err = c.enqueue(ctx, canonical(r))
+			reply, err = c.enqueue(ctx, canonical(r))
 		}
 		if err != nil {
 			return nil, err
@@ -70,7 +72,7 @@ func (c *Caller) Acquire(ctx context.Context, r api.AcquireRequest, id string) (
 			id = again(id)
 			continue
 		}
-		if reply.Granted != nil && !c.took(ctx, reply.Granted, r.Flow) {
+		if reply.Granted != nil && !c.took(ctx, reply, r.Flow) {
 			id = again(id) // it was given back at this moment
 			continue
 		}
@@ -94,7 +96,7 @@ func (c *Caller) Wait(ctx context.Context, flow string, ticket api.TicketID, d t
 	if err != nil || reply.Granted == nil {
 		return reply, err
 	}
-	if !c.took(ctx, reply.Granted, flow) {
+	if !c.took(ctx, reply, flow) {
 		return c.look(ctx, ticket, 0)
 	}
 	return reply, nil
@@ -142,8 +144,9 @@ func (c *Caller) Release(ctx context.Context, lease api.LeaseID, r api.ReleaseRe
 
 // took notes that the agent has a lease. It returns false if the lease was given back meanwhile, since
 // the agent had not come for it.
-func (c *Caller) took(ctx context.Context, g *api.Granted, flow string) bool {
-	if !c.hub.take(ctx, api.Digits(g.Lease.ID)) {
+func (c *Caller) took(ctx context.Context, reply *Reply, flow string) (ok bool) {
+	g := reply.Granted
+	if reply.TakenUp, ok = c.hub.take(ctx, api.Digits(g.Lease.ID)); !ok {
 		return false
 	}
 	c.mu.Lock()
@@ -158,7 +161,7 @@ func (c *Caller) took(ctx context.Context, g *api.Granted, flow string) bool {
 	}
 	if c.held != nil {
 		c.held[api.Digits(g.Lease.ID)] = Held{
-			Lease: g.Lease.ID, Flow: cmp.Or(flow, mainFlow), Keys: keysOf(g), Since: time.Now(),
+			Lease: g.Lease.ID, Flow: cmp.Or(flow, mainFlow), Keys: KeysOf(g.Lease.Claims), Since: time.Now(),
 		}
 	}
 	return true
@@ -167,8 +170,9 @@ func (c *Caller) took(ctx context.Context, g *api.Granted, flow string) bool {
 // mainFlow is the flow of a request that names none.
 const mainFlow = "main"
 
-func keysOf(g *api.Granted) (keys []string) {
-	for _, claim := range g.Lease.Claims {
+// KeysOf returns the keys of claims.
+func KeysOf(claims []api.Claim) (keys []string) {
+	for _, claim := range claims {
 		keys = append(keys, string(claim.Key))
 	}
 	return keys

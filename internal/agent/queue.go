@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,33 +12,32 @@ import (
 	"github.com/interlockdev/interlock/internal/api"
 )
 
-// The queue positions of a session are known by their tickets, and a listing shows no ticket. So a request
-// that has to wait carries an Idempotency-Key made of its body: a later process finds the ticket by making the same
-// request again; the listing has all its parts.
+// A request that has to wait carries an Idempotency-Key made of its body: another process of the same agent finds the
+// ticket by making the same request again.
 
 // maxPlaces bounds how many tickets with the same request are tried: those before the last one are over.
 const maxPlaces = 1000
 
 // enqueue requests a lease that is not to be had now. The ticket of the same request is found again.
-func (c *Caller) enqueue(ctx context.Context, r api.AcquireRequest) (reply *Reply, found bool, err error) {
+func (c *Caller) enqueue(ctx context.Context, r api.AcquireRequest) (reply *Reply, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for n := range maxPlaces {
 		answer, err := c.Do(ctx, api.Request{
 			Method: http.MethodPost, Path: "/v1/leases", Body: r, ID: digest("place", string(body), strconv.Itoa(n)),
 		})
-		found = answer != nil && answer.Header.Get("Idempotency-Replayed") != ""
+		found := answer != nil && answer.Header.Get("Idempotency-Replayed") != ""
 		reply, err = replyOf(answer, err)
 		if err != nil || reply.Refused == nil || !found {
-			return reply, found, err
+			return reply, err
 		}
 	}
-	return reply, found, nil
+	return reply, nil
 }
 
-// canonical brings a request into the form that takeUp makes of a listing.
+// canonical brings a request into one form, whatever its client left out.
 func canonical(r api.AcquireRequest) api.AcquireRequest {
 	r.Flow = cmp.Or(r.Flow, mainFlow)
 	r.Claims = slices.Clone(r.Claims)
@@ -50,48 +48,4 @@ func canonical(r api.AcquireRequest) api.AcquireRequest {
 	}
 	slices.SortFunc(r.Claims, func(a, b api.ClaimRequest) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return r
-}
-
-// takeUp follows the tickets of a session that an earlier process has opened. What it cannot find is left to the end of
-// its wait.
-func (c *Caller) takeUp(ctx context.Context, session *api.Session) {
-	answer, err := c.Do(ctx, api.Request{
-		Method: http.MethodGet, Path: "/v1/tickets", Query: url.Values{"session": {session.Name}, "limit": {"100"}},
-	})
-	var list api.TicketList
-	if err != nil || json.Unmarshal(answer.Body, &list) != nil {
-		return
-	}
-	for _, t := range list.Tickets {
-		if t.On != nil {
-			continue
-		}
-		r := api.AcquireRequest{
-			Session: session.ID, Flow: t.Flow, Purpose: t.Purpose, Any: t.Any, OnConflict: "wait",
-			Wait: new(api.Milliseconds), TTL: c.hub.cfg.TTL.Milliseconds(),
-		}
-		var keys []string
-		for _, claim := range t.Claims {
-			keys = append(keys, string(claim.Key))
-			r.Claims = append(r.Claims, api.ClaimRequest(claim))
-		}
-		reply, found, err := c.enqueue(ctx, canonical(r))
-		if err != nil {
-			return
-		}
-		ticket := ""
-		switch {
-		case reply.Queued != nil:
-			ticket = reply.Queued.Ticket.ID
-		case reply.Granted != nil:
-			ticket = api.TicketOf(reply.Granted.Lease.ID)
-		default:
-			continue
-		}
-		if !found { // the listed one had another form
-			_ = c.Leave(ctx, ticket)
-			continue
-		}
-		c.Follow(Place{Ticket: ticket, Flow: t.Flow, Keys: keys})
-	}
 }

@@ -113,6 +113,45 @@ type SessionView struct {
 	Stamp
 }
 
+// SessionWork is the answer of GET /v1/sessions/{id}: a session with its leases and tickets, as its client sees them.
+type SessionWork struct {
+	Session Session `json:"session"`
+	// What it holds, the oldest first: at most 1000.
+	Leases []OwnLease `json:"leases"`
+	// What it waits for, the oldest first: at most 1000.
+	Tickets []OwnTicket `json:"tickets"`
+	Stamp
+}
+
+// OwnLease is a lease of the asking session, with its id.
+type OwnLease struct {
+	ID    LeaseID         `json:"id"`
+	Fence interlock.Fence `json:"fence,string"`
+	// The flow within the session.
+	Flow     string       `json:"flow" text:"line"`
+	Purpose  string       `json:"purpose" text:"line"`
+	Claims   []Claim      `json:"claims"`
+	Liveness Liveness     `json:"liveness"`
+	Held     Milliseconds `json:"held_ms"`
+	// The time until it ends if nothing more is heard of the session.
+	ExpiresIn Milliseconds `json:"expires_in_ms"`
+}
+
+// OwnTicket is a request of the asking session in the queue, with its id.
+type OwnTicket struct {
+	ID TicketID `json:"id"`
+	// The flow within the session.
+	Flow    string `json:"flow" text:"line"`
+	Purpose string `json:"purpose" text:"line"`
+	// Empty for a declared wait for another agent.
+	Claims []Claim `json:"claims"`
+	// 1 is the next; 0 has an offer, or is a declared wait.
+	Position int `json:"position" min:"0"`
+	// The keys are offered to it, and it has not answered yet.
+	Offered bool         `json:"offered"`
+	Waited  Milliseconds `json:"waited_ms"`
+}
+
 // Heartbeat is the answer to a session's heartbeat.
 type Heartbeat struct {
 	Session Session `json:"session"`

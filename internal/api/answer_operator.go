@@ -145,6 +145,13 @@ type ClusterServer struct {
 	Shards int `json:"shards" min:"0"`
 	// Whether it leaves.
 	Draining bool `json:"draining"`
+	// How long it has not answered the answering server. Left out if it answers.
+	UnreachedFor Milliseconds `json:"unreached_ms,omitempty"`
+	// How many servers have not reached it for some seconds. It leaves its shards to others when most have not.
+	UnreachedBy int `json:"unreached_by,omitempty" min:"1"`
+	// How long the answering server has seen no sign of life of it in the journal's engine. Left out if it does. All
+	// servers are silent if the engine does not answer.
+	SilentFor Milliseconds `json:"silent_ms,omitempty"`
 }
 
 // Rotated is the answer of POST /v1/fences/keys/rotate.

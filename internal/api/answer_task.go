@@ -57,6 +57,8 @@ type Task struct {
 	Approval *Approval `json:"approval,omitempty"`
 	// The result: its worker's JSON.
 	Result json.RawMessage `json:"result,omitempty"`
+	// The credential of the worker that finished it.
+	DoneBy string `json:"done_by,omitempty" text:"line"`
 	// The time since it is done, dead or cancelled.
 	Settled Milliseconds `json:"settled_ms,omitempty"`
 	// Why it is dead or cancelled, or fails; another agent's text.

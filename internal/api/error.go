@@ -67,6 +67,7 @@ type Problem struct {
 	Detail string
 	Advice interlock.Advice
 	Active *ActiveServer // that a standby named; nil: none
+	Body   []byte        // the document as it came
 }
 
 func (e *Problem) Error() string { return string(e.Code) + ": " + e.Detail }
@@ -81,7 +82,11 @@ func problemOf(a *Answer, server, status string) error {
 	if p.Detail == "" {
 		p.Detail = p.Title
 	}
-	return &Problem{Status: a.Status, Code: p.Code, Detail: p.Detail, Active: p.Active, Advice: interlock.Advice{
-		Action: p.Advice.Action, RetryAfter: time.Duration(p.Advice.RetryAfter) * time.Millisecond, Message: p.Advice.Message,
-	}}
+	return &Problem{
+		Status: a.Status, Code: p.Code, Detail: p.Detail, Active: p.Active, Body: a.Body,
+		Advice: interlock.Advice{
+			Action: p.Advice.Action, Message: p.Advice.Message,
+			RetryAfter: time.Duration(p.Advice.RetryAfter) * time.Millisecond,
+		},
+	}
 }

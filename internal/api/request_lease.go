@@ -52,6 +52,9 @@ type AcquireRequest struct {
 	// Return the documents at the keys with the lease, read in the step that hands it over: in the
 	// answer, with the ticket, a repetition, a resumption, a conversion, and by getLease.
 	Documents bool `json:"documents,omitempty"`
+	// The session of the process before, if this one was started in its place: a lease with the same claims
+	// that it still holds becomes this session's at once, under a new fence and on its old terms.
+	TakeOver SessionID `json:"take_over,omitempty"`
 	// How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and
 	// answer at once.
 	Wait *Milliseconds `json:"wait_ms,omitempty"`

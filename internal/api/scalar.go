@@ -206,7 +206,7 @@ type EventKind = string
 //
 //schema:enum released,ttl,max_hold,stall,revoked,session_closed,session_expired,lapsed
 //schema:enum left,deadlock,wait_limit,preempted,barrier_broken,converted,lease_ended
-//schema:enum park_limit,target_ended,pattern_changed,nack,too_many_runs,question,forgotten
+//schema:enum park_limit,target_ended,pattern_changed,nack,too_many_runs,question,forgotten,taken_over
 type EndReason = string
 
 // AuditedOperation is a refused operation.

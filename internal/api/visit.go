@@ -76,7 +76,11 @@ func (c *Client) moveOn(at int, err error, seen map[string]bool) {
 			}
 		}
 	}
-	c.servers.Failed(at)
+	if isUnanswered(err) {
+		c.servers.Silent(at)
+	} else {
+		c.servers.Failed(at)
+	}
 }
 
 // prefer has the next call go to the owner of the shard, after the server at base has forwarded one to it.

@@ -113,7 +113,7 @@ func TestFailOver(t *testing.T) {
 		{
 			"the standby takes over", "a: away, b: names-a names-a ok",
 			api.Request{Method: "POST"},
-			"ok", "a b a b a b", time.Second,
+			"ok", "a b b b", time.Second,
 		},
 		{"the only one is dead", "a: away", api.Request{Method: "POST"}, "unreachable", "a", 0},
 		{"the only one stands by", "a: names-b", api.Request{Method: "POST"}, "not_owner", "a", 0},

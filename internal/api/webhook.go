@@ -13,8 +13,9 @@ type WebhookRequest struct {
 	Format string `json:"format,omitempty" enum:"standard,slack" default:"standard"`
 	// No messages are sent for now; they wait.
 	Paused bool `json:"paused,omitempty"`
-	// Messages about questions contain a link with which any reader may answer, as the principal
-	// webhook:NAME. The server needs a public URL.
+	// Messages about questions contain a link. If the caller has the role approver, too, it confirms the
+	// receiver: any reader of it may answer then, as the principal webhook:NAME, which counts as the caller's
+	// act. Else the link shows the question, and its reader logs in. The server needs a public URL.
 	ApproveLinks bool `json:"approve_links,omitempty"`
 }
 
@@ -25,6 +26,9 @@ type Webhook struct {
 	// Its name.
 	Name string `json:"name" text:"line"`
 	WebhookRequest
+	// The principal with the role approver that confirmed the receiver of links. Left out: none did since the
+	// URL changed or links were off, and a reader of a link logs in to answer.
+	Confirmed string `json:"confirmed_by,omitempty" text:"line"`
 	// Counts the rotations of the secret and the changes of the URL.
 	Generation uint64 `json:"generation" min:"1"`
 	// The index up to which messages about events were delivered or given up.

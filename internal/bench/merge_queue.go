@@ -52,7 +52,7 @@ func (w *mergeWork) queue(ctx context.Context, site Site, m Merge, trains train.
 	}
 	defer b.Close()
 	merging, err := merger.New(merger.Config{
-		Client: clients[1], Name: benchMain, Ref: mergeRef, Boundary: b, Checks: []string{benchCheck}, Train: trains,
+		Client: clients[1], Name: benchMain, Boundary: b, Checks: []string{benchCheck}, Train: trains,
 		Target: &merge.Target{Repository: w.repo, Ref: mergeRef}, Files: &merger.Repository{Git: w.repo}, Profile: profile,
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *mergeWork) boundary(ctx context.Context) (n mergeCount, err error) {
 		}
 		if head != at && (len(n.landed)%boundaryBatch == 0 || i == len(w.list)-1) {
 			move := merge.Move{Token: token, Sequence: uint64(len(n.landed)), Old: at, New: head}
-			if err := target.Move(ctx, move); err != nil {
+			if _, err := target.Move(ctx, move); err != nil {
 				return n, err
 			}
 			at = head

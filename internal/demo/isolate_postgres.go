@@ -26,7 +26,7 @@ type postgres struct {
 
 // startPostgres starts a server; nil if there is none on this machine.
 func startPostgres(ctx context.Context) (_ *postgres, err error) {
-	p := &postgres{programs: launch.PostgresPrograms(), attributes: launch.Attributes(), ended: make(chan struct{})}
+	p := &postgres{programs: launch.PostgresPrograms(), ended: make(chan struct{})}
 	if p.programs == "" {
 		return nil, nil
 	}
@@ -39,13 +39,8 @@ func startPostgres(ctx context.Context) (_ *postgres, err error) {
 			err = errors.Join(err, os.RemoveAll(p.dir))
 		}
 	}()
-	if os.Getuid() == 0 {
-		if p.attributes.Credential, err = launch.PostgresUser(); err != nil {
-			return nil, err
-		}
-		if err := os.Chown(p.dir, int(p.attributes.Credential.Uid), int(p.attributes.Credential.Gid)); err != nil {
-			return nil, err
-		}
+	if p.attributes, err = launch.PostgresAttributes(p.dir); err != nil {
+		return nil, err
 	}
 	data := filepath.Join(p.dir, "data")
 	init := p.command(

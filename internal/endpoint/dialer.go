@@ -9,12 +9,17 @@ import (
 	"time"
 )
 
+// ErrClosed is the error of a connection that was made and closed again before anything was answered.
+var ErrClosed = errors.New("the server, or a load balancer before it, closed the connection before it answered")
+
 // Dialer connects to a name with several addresses at the one that was reached last, and after a
 // failure at the next: a standby accepts connections like the active server, so the first address
 // that accepts one need not be the right one. The zero value is ready.
 type Dialer struct {
 	// Lookup finds the addresses of a host. nil: the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]string, error)
+	// Connect connects to an address. nil: over the network of the machine.
+	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
 	names map[string][]string // host:port of a name: the addresses, host:port, in the order of their trial
@@ -25,10 +30,13 @@ const headStart = 250 * time.Millisecond
 
 // DialContext connects to addr, host:port.
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	var plain net.Dialer
+	connect := d.Connect
+	if connect == nil {
+		connect = new(net.Dialer).DialContext
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || net.ParseIP(host) != nil {
-		return plain.DialContext(ctx, network, addr)
+		return connect(ctx, network, addr)
 	}
 	lookup := d.Lookup
 	if lookup == nil {
@@ -41,7 +49,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	for i := range found {
 		found[i] = net.JoinHostPort(found[i], port)
 	}
-	return race(ctx, network, d.order(addr, found))
+	return race(ctx, connect, network, d.order(addr, found))
 }
 
 // order returns what was found for a name, what was tried first the last time before the rest.
@@ -94,7 +102,10 @@ func (d *Dialer) hosts(name string) int {
 
 // race connects to the first of the addresses that accepts. Each begins when the one before has
 // failed, or after a head start. The error is the first address's.
-func race(ctx context.Context, network string, addrs []string) (net.Conn, error) {
+func race(
+	ctx context.Context, connect func(ctx context.Context, network, addr string) (net.Conn, error), network string,
+	addrs []string,
+) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -109,8 +120,7 @@ func race(ctx context.Context, network string, addrs []string) (net.Conn, error)
 		if begun < len(addrs) {
 			at := begun
 			go func() {
-				var plain net.Dialer
-				conn, err := plain.DialContext(ctx, network, addrs[at])
+				conn, err := connect(ctx, network, addrs[at])
 				results <- result{conn, err, at}
 			}()
 			begun++

@@ -13,13 +13,19 @@ import (
 //
 //	answers:                     Current stays
 //	refused, silent, stands by:  Current is the next, or the one that the standby named
+//
+// A server that was silent is passed over for some seconds, also if another one names it: that one does not know yet.
 type List struct {
 	Dialer
 	addrs []string
 
-	mu  sync.Mutex
-	now int // index in addrs
+	mu     sync.Mutex
+	now    int               // index in addrs
+	silent map[int]time.Time // when a server last gave no answer, by its index
 }
+
+// avoided is how long a silent server is passed over: another one has its shards after that.
+const avoided = 5 * time.Second
 
 // New returns the list of these addresses, each host:port.
 func New(addrs []string) *List { return &List{addrs: slices.Clone(addrs)} }
@@ -37,31 +43,73 @@ func (l *List) Current() int {
 	return l.now
 }
 
-// Failed reports that the server with this index did not answer, or is not the active one: the next
-// attempt goes to the next one. It has no effect after another attempt has moved on from it.
+// Failed reports that the server with this index is not the active one: the next attempt goes to the next one. It has
+// no effect after another attempt has moved on from it.
 func (l *List) Failed(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now == i {
-		l.now = (i + 1) % len(l.addrs)
-		l.rotate(l.addrs[i])
+	l.moveOn(i)
+}
+
+// Silent is Failed for a server that did not answer.
+func (l *List) Silent(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.silent == nil {
+		l.silent = map[int]time.Time{}
 	}
+	l.silent[i] = time.Now()
+	l.moveOn(i)
+}
+
+// moveOn needs mu. If all have been silent, the next one is tried all the same.
+func (l *List) moveOn(i int) {
+	if l.now != i {
+		return
+	}
+	l.now = (i + 1) % len(l.addrs)
+	for n := range len(l.addrs) {
+		if at := (i + 1 + n) % len(l.addrs); !l.avoids(at) {
+			l.now = at
+			break
+		}
+	}
+	l.rotate(l.addrs[i])
+}
+
+func (l *List) avoids(i int) bool {
+	at, was := l.silent[i]
+	return was && time.Since(at) < avoided
 }
 
 // Follow makes the server at addr, host:port, the current one. A standby named it as the active
 // server. It reports whether addr is on the list, as it is written there or as an address of one of
-// its names; any other address is not followed.
+// its names; any other address is not followed, nor one that has just been silent.
 func (l *List) Follow(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.addrs, addr)
-	if i < 0 {
-		i = slices.IndexFunc(l.addrs, func(name string) bool { return l.prefer(name, addr) })
+	i := l.find(addr)
+	if i < 0 || l.avoids(i) {
+		return false
 	}
-	if i >= 0 {
-		l.now = i
+	l.now = i
+	return true
+}
+
+// FollowOwner is Follow for a server that has answered by way of another one, and so is silent no more.
+func (l *List) FollowOwner(addr string) bool {
+	l.mu.Lock()
+	delete(l.silent, l.find(addr))
+	l.mu.Unlock()
+	return l.Follow(addr)
+}
+
+// find needs mu. It returns the index of an address, -1 for one that is not on the list.
+func (l *List) find(addr string) int {
+	if i := slices.Index(l.addrs, addr); i >= 0 {
+		return i
 	}
-	return i >= 0
+	return slices.IndexFunc(l.addrs, func(name string) bool { return l.prefer(name, addr) })
 }
 
 // Places returns how many servers can be tried in a round: a name with several addresses counts

@@ -34,6 +34,21 @@ func TestListStaysWithWhatWorks(t *testing.T) {
 	}
 }
 
+// A silent server is passed over although another one names it, until it has answered by way of that one.
+func TestFollowOwner(t *testing.T) {
+	l := New([]string{"a:1", "b:1"})
+	l.Silent(0)
+	if l.Follow("a:1") || l.Current() != 1 {
+		t.Error("a server that was silent is followed")
+	}
+	if l.FollowOwner("evil:1") {
+		t.Error("an address that is not on the list is followed")
+	}
+	if !l.FollowOwner("a:1") || l.Current() != 0 {
+		t.Error("an owner that has answered by way of another server is not followed")
+	}
+}
+
 // listen returns a listener on an address of loopback with a port, and the addresses of accepted connections.
 func listen(t *testing.T, host, port string) (at string, accepted chan string) {
 	t.Helper()

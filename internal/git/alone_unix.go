@@ -14,3 +14,9 @@ func Alone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
+
+// Detach is Alone, and takes the terminal away: a program that would ask a person there fails at once.
+func Detach(cmd *exec.Cmd) {
+	Alone(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+}

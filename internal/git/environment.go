@@ -14,7 +14,7 @@ func Pinned() []string {
 		// What a merge is.
 		"merge.renames=true",
 		"merge.renameLimit=32767",
-		"merge.directoryRenames=false",
+		"merge.directoryRenames=conflict",
 		"merge.conflictStyle=merge",
 		"merge.renormalize=false",
 		"diff.algorithm=histogram",
@@ -103,6 +103,19 @@ func Remote(environ []string) (env []string) {
 		case "HOME", "USERPROFILE", "SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT",
 			"GIT_ASKPASS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 			"GIT_SSL_CAINFO", "GIT_SSL_CAPATH":
+			env = append(env, line)
+		}
+	}
+	return env
+}
+
+// Signing selects, from an environment, the variables that lead gpg, gpgsm and ssh-keygen to keys and agents. It has
+// no terminal, display or program to ask a person with.
+func Signing(environ []string) (env []string) {
+	for _, line := range environ {
+		name, _, _ := strings.Cut(line, "=")
+		switch strings.ToUpper(name) {
+		case "HOME", "USERPROFILE", "APPDATA", "GNUPGHOME", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR":
 			env = append(env, line)
 		}
 	}

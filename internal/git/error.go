@@ -34,5 +34,20 @@ func (e *Error) DiskFull() bool {
 	return e.Mentions("No space left on device") || e.Mentions("Out of diskspace")
 }
 
+// Machine reports whether git complains about the machine, and not about what it read.
+func (e *Error) Machine() bool {
+	for _, text := range []string{
+		"No space left on device", "Out of diskspace", "Disk quota exceeded", "Read-only file system", "Input/output error",
+		"Permission denied", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",
+		"unable to create thread", "Resource temporarily unavailable", "unable to create temporary file",
+		"not a git repository",
+	} {
+		if e.Mentions(text) {
+			return true
+		}
+	}
+	return false
+}
+
 // Mentions reports whether git's complaint contains the text. Git writes it in English, as the locale is pinned.
 func (e *Error) Mentions(text string) bool { return strings.Contains(e.Stderr, text) }

@@ -34,7 +34,7 @@ func (r *Repository) Start(ctx context.Context, c Call) (*Process, error) {
 		stop()
 		return nil, fmt.Errorf("git %s: %w", p.name, err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := r.wrap(cmd, cmd.Start); err != nil {
 		stop()
 		return nil, &Error{Command: p.name, Exit: -1, Err: err}
 	}
@@ -51,6 +51,9 @@ func (p *Process) Fail(err error) error {
 	}
 	return &Error{Command: p.name, Exit: -1, Stderr: p.complaint.buffer.String(), Err: err}
 }
+
+// Kill ends the process, also while another goroutine waits for an answer, which is then an error.
+func (p *Process) Kill() { p.stop() }
 
 // Close ends the process. It is done when Close returns.
 func (p *Process) Close() {

@@ -33,7 +33,14 @@ type Repository struct {
 	// Through is a command, with arguments, that runs git: git's own command line is put behind it. It must pass the
 	// environment on, and exit with git's code. Empty means that git runs directly.
 	Through []string
-	// Env has more variables, as "NAME=VALUE". [Remote] has those that reach a remote repository.
+	// Wrap changes the prepared command of each call, such as to put it into a sandbox. Its done is called when the
+	// command has ended, or could not be started. Nil means that nothing is changed.
+	Wrap func(cmd *exec.Cmd) (done func(), err error)
+	// Guard bounds each call of Run: it returns a context that ends when the call has to, and a function to call after
+	// it. Its cause is then the error of Run. Nil means no bound.
+	Guard func(ctx context.Context) (context.Context, context.CancelFunc)
+	// Env has more variables, as "NAME=VALUE", and takes away those that are named alone. [Remote] has those that reach
+	// a remote repository.
 	Env []string
 }
 
@@ -74,6 +81,11 @@ const (
 // Run runs git to its end. When ctx ends, git is killed, with the programs that it started. The error is an *[Error],
 // or that of ctx.
 func (r *Repository) Run(ctx context.Context, c Call) (Result, error) {
+	if r.Guard != nil {
+		var stop context.CancelFunc
+		ctx, stop = r.Guard(ctx)
+		defer stop()
+	}
 	cmd := r.command(ctx, c)
 	out := outputBuffer{limit: maxOutput}
 	complaint := outputBuffer{limit: maxStderr, cut: true}
@@ -81,9 +93,22 @@ func (r *Repository) Run(ctx context.Context, c Call) (Result, error) {
 	if c.Out != nil {
 		cmd.Stdout = c.Out
 	}
-	err := cmd.Run()
+	err := r.wrap(cmd, cmd.Run)
 	result := Result{Out: out.buffer.Bytes(), Stderr: complaint.buffer.String()}
 	return r.judge(ctx, c, result, err)
+}
+
+// wrap changes the command as [Repository.Wrap] does, and runs it.
+func (r *Repository) wrap(cmd *exec.Cmd, run func() error) error {
+	if r.Wrap == nil {
+		return run()
+	}
+	done, err := r.Wrap(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return run()
 }
 
 // judge separates answers from failures.
@@ -91,8 +116,11 @@ func (r *Repository) judge(ctx context.Context, c Call, result Result, err error
 	if err == nil {
 		return result, nil
 	}
-	if ctx.Err() != nil {
-		return Result{}, fmt.Errorf("git %s: %w", c.name(), context.Cause(ctx))
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+			cause = fmt.Errorf("git %s: %w", c.name(), cause)
+		}
+		return Result{}, cause
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	if exited && exit.Exited() && slices.Contains(c.Answers, exit.ExitCode()) {
@@ -126,13 +154,22 @@ func (r *Repository) Feed(ctx context.Context, in []byte, args ...string) (strin
 	return strings.TrimSuffix(string(result.Out), "\n"), err
 }
 
+// Environ is the environment of a call, with the variables of that call, for programs that are run beside git, too.
+func (r *Repository) Environ(more ...string) []string {
+	env := slices.Concat(base(), r.place(), configuration(slices.Concat(Pinned(), r.Config)), r.Env, more)
+	return slices.DeleteFunc(env, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(r.Env, name) || slices.Contains(more, name)
+	})
+}
+
 // command makes the process of a call. Its environment is complete: nothing of the caller's is left but PATH and
 // what an operating system needs to start a program.
 func (r *Repository) command(ctx context.Context, c Call) *exec.Cmd {
 	argv := slices.Concat(r.Through, []string{"git"}, c.Args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.ExtraFiles = c.Files
-	cmd.Env = slices.Concat(base(), r.place(), configuration(slices.Concat(Pinned(), r.Config)), r.Env, c.Env)
+	cmd.Env = r.Environ(c.Env...)
 	switch {
 	case r.Folder != "":
 		cmd.Dir = r.Folder

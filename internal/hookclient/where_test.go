@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/interlockdev/interlock/hook/place"
 )
 
 func TestWhere(t *testing.T) {
@@ -41,22 +43,27 @@ func TestWhere(t *testing.T) {
 		return event
 	}
 	machine := Header{"X-Interlock-Host", host}
-	root, repo := Header{"X-Interlock-Root", web}, Header{"X-Interlock-Repo", "web"}
+	can := Header{"X-Interlock-Places", "{}"}
+	c, ok := place.Find(web)
+	if !ok {
+		t.Fatal("it is no repository")
+	}
+	root, repo := Header{"X-Interlock-Root", web}, Header{"X-Interlock-Repo", c.Repo}
 	for _, tt := range []struct {
 		name  string
 		event []byte
 		want  []Header
 	}{
-		{"a folder", of(map[string]any{"cwd": filepath.Join(web, "src")}), []Header{machine, root, repo}},
+		{"a folder", of(map[string]any{"cwd": filepath.Join(web, "src")}), []Header{machine, can, root, repo}},
 		{
 			"a link", of(map[string]any{"cwd": filepath.Join(short, "src")}),
-			[]Header{machine, root, {"X-Interlock-Root", short}, repo},
+			[]Header{machine, can, root, {"X-Interlock-Root", short}, repo},
 		},
-		{"Cursor", of(map[string]any{"workspace_roots": []string{web}}), []Header{machine, root, repo}},
-		{"outside", of(map[string]any{"cwd": top}), []Header{machine}},
-		{"no folder", []byte("{"), []Header{machine, root, repo}},
-		{"other types", []byte(`{"cwd": 1}`), []Header{machine, root, repo}},
-		{"a second header", of(map[string]any{"cwd": filepath.Join(top, "a\nb")}), []Header{machine}},
+		{"Cursor", of(map[string]any{"workspace_roots": []string{web}}), []Header{machine, can, root, repo}},
+		{"outside", of(map[string]any{"cwd": top}), []Header{machine, can}},
+		{"no folder", []byte("{"), []Header{machine, can, root, repo}},
+		{"other types", []byte(`{"cwd": 1}`), []Header{machine, can, root, repo}},
+		{"a second header", of(map[string]any{"cwd": filepath.Join(top, "a\nb")}), []Header{machine, can}},
 	} {
 		if got := Where(tt.event); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

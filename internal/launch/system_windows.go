@@ -13,3 +13,9 @@ func Attributes() *syscall.SysProcAttr {
 
 // terminate ends the process at once: there is no signal that asks for it.
 func terminate(p *os.Process) error { return p.Kill() }
+
+// Stop and Continue are no signals of this system: to send them fails.
+var Stop, Continue os.Signal = syscall.Signal(-1), syscall.Signal(-1)
+
+// PostgresAttributes are [Attributes] for a server of PostgreSQL.
+func PostgresAttributes(string) (*syscall.SysProcAttr, error) { return Attributes(), nil }

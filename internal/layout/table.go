@@ -83,7 +83,7 @@ var table = []rule{
 		},
 	},
 	{
-		folder: "workspace", local: []string{"internal/filelock", "internal/git"},
+		folder: "workspace", local: []string{"internal/filelock", "internal/git", "internal/lfs", "workspace/sandbox"},
 		remote: []string{"golang.org/x/sys/unix"},
 	},
 	{folder: "web"},
@@ -96,15 +96,15 @@ var table = []rule{
 		folder: "server",
 		local: []string{
 			".", "engine", "shard", "proto", "guard/file", "guard/signed", "internal/action", "internal/invisible",
-			"internal/advice", "internal/incident", "internal/packet", "internal/problem", "internal/prose",
-			"internal/report", "internal/timeline", "internal/traceparent", "webhook",
+			"internal/advice", "internal/incident", "internal/loopback", "internal/packet", "internal/problem",
+			"internal/prose", "internal/report", "internal/timeline", "internal/traceparent", "webhook",
 		},
 		remote: []string{
 			"google.golang.org/grpc", "github.com/prometheus/client_golang", "github.com/prometheus/client_model",
 		},
 	},
 	{
-		folder: "client", local: []string{".", "internal/endpoint", "proto"},
+		folder: "client", local: []string{".", "internal/endpoint", "internal/filelock", "proto"},
 		remote: []string{"google.golang.org/grpc", "golang.org/x/sys/unix"},
 	},
 	{folder: "cluster", local: []string{".", "journal/remote", "placement"}},
@@ -200,7 +200,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/hooks",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/settings", "hook/place", "internal/home",
-			"internal/hookclient",
+			"internal/hookclient", "internal/loopback",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -208,7 +208,7 @@ var table = []rule{
 		folder: "cmd/interlock/internal/inspect",
 		local: []string{
 			".", "cmd/interlock/internal/archive", "cmd/interlock/internal/cli", "cmd/interlock/internal/feed",
-			"cmd/interlock/internal/view", "internal/api",
+			"cmd/interlock/internal/merge", "cmd/interlock/internal/view", "internal/api",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -243,16 +243,16 @@ var table = []rule{
 		folder: "cmd/interlock/internal/mcp",
 		local: []string{
 			".", "cmd/interlock/internal/cli", "cmd/interlock/internal/link", "cmd/interlock/internal/serve",
-			"internal/agent", "internal/api", "mcp",
+			"internal/agent", "internal/api", "internal/filelock", "mcp",
 		},
-		remote: []string{"github.com/spf13/cobra"},
+		remote: []string{"github.com/spf13/cobra", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
 	},
 	{
 		folder: "cmd/interlock/internal/merge",
 		local: []string{
 			".", "client", "cmd/interlock/internal/cli", "cmd/interlock/internal/confine", "cmd/interlock/internal/job",
 			"cmd/interlock/internal/link", "cmd/interlock/internal/view", "internal/api", "internal/git", "internal/scratch",
-			"merge", "workspace/sandbox",
+			"hook", "merge", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -324,7 +324,9 @@ var table = []rule{
 	},
 	{
 		folder: "cmd/interlock/internal/try",
-		local:  []string{"cmd/interlock/internal/cli", "internal/api", "internal/bench", "internal/demo"},
+		local: []string{
+			"cmd/interlock/internal/cli", "cmd/interlock/internal/datadir", "internal/api", "internal/bench", "internal/demo",
+		},
 		remote: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
 	{
@@ -360,8 +362,8 @@ var table = []rule{
 		local: []string{
 			".", "client", "cmd/interlock/internal/acquire", "cmd/interlock/internal/cli",
 			"cmd/interlock/internal/confine", "cmd/interlock/internal/link",
-			"cmd/interlock/internal/run", "cmd/interlock/internal/settings", "hook/place", "internal/api", "merge",
-			"workspace", "workspace/database", "workspace/sandbox",
+			"cmd/interlock/internal/run", "cmd/interlock/internal/settings", "hook/place", "internal/api", "internal/loopback",
+			"merge", "workspace", "workspace/database", "workspace/sandbox",
 		},
 		remote: []string{"github.com/spf13/cobra"},
 	},
@@ -374,27 +376,37 @@ var table = []rule{
 	{
 		folder: "guard/file", local: []string{".", "internal/filelock", "internal/invisible", "internal/packet"},
 	},
-	{folder: "guard/git", local: []string{".", "guard/apiclient"}},
-	{folder: "guard/signed", local: []string{"."}},
-	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed"}},
+	{folder: "guard/git", local: []string{".", "guard/apiclient", "internal/jsonname"}},
+	{folder: "guard/signed", local: []string{".", "internal/jsonname"}},
+	{folder: "guard/proxy", local: []string{".", "guard/apiclient", "guard/signed", "internal/jsonname"}},
 	{
 		folder: "hook",
 		local: []string{
-			".", "internal/agent", "internal/api", "internal/hookclient", "internal/invisible", "internal/prose", "internal/problem",
+			".", "internal/agent", "internal/api", "internal/hookclient", "internal/invisible", "internal/jsonname",
+			"internal/prose", "internal/problem",
 		},
 		remote: []string{"golang.org/x/text/unicode/norm"},
 	},
-	{folder: "hook/place"},
+	{folder: "hook/place", local: []string{"hook/region"}, remote: []string{"golang.org/x/text/unicode/norm"}},
+	{folder: "hook/region"},
+	{folder: "hook/shell", remote: []string{"mvdan.cc/sh/v3/syntax"}},
 	{
 		folder: "mcp", local: []string{".", "internal/agent", "internal/api", "internal/invisible"},
 		remote: []string{"github.com/modelcontextprotocol/go-sdk"},
 	},
-	{folder: "merge/merger", local: []string{".", "client", "internal/git", "merge"}},
+	{
+		folder: "merge/merger", local: []string{".", "client", "internal/git", "merge", "merge/forge"},
+		remote: []string{"golang.org/x/text/cases", "golang.org/x/text/unicode/norm"},
+	},
+	{folder: "merge/forge", local: []string{"internal/git", "internal/loopback"}},
 	{folder: "merge/sequence"},
 	{folder: "merge/train"},
 	{folder: "resp", local: []string{".", "engine", "internal/invisible", "server"}},
-	{folder: "writer", local: []string{".", "client"}},
-	{folder: "merge", local: []string{"internal/filelock", "internal/git", "internal/scratch", "merge/sequence"}},
+	{folder: "writer", local: []string{".", "client", "internal/jsonname"}},
+	{
+		folder: "merge",
+		local:  []string{"internal/filelock", "internal/git", "internal/lfs", "internal/scratch", "merge/sequence"},
+	},
 	{folder: "examples", local: []string{".", "engine", "journal", "shard", "server", "client", "guard/signed", "writer"}},
 
 	{folder: "bench/clients", local: []string{"internal/bench", "internal/launch"}},
@@ -433,12 +445,15 @@ var table = []rule{
 		remote: []string{"github.com/bufbuild/protocompile", "google.golang.org/protobuf"},
 	},
 	{folder: "internal/git"},
+	{folder: "internal/lfs", local: []string{"internal/git"}},
 	{folder: "internal/histogram"},
 	{folder: "internal/home"},
-	{folder: "internal/hookclient", local: []string{"hook/place", "internal/invisible"}},
+	{folder: "internal/hookclient", local: []string{"hook/place", "hook/region", "internal/invisible"}},
 	{folder: "internal/incident", local: []string{".", "engine/record", "internal/prose"}},
 	{folder: "internal/invisible"},
+	{folder: "internal/jsonname"},
 	{folder: "internal/launch"},
+	{folder: "internal/loopback"},
 	{folder: "internal/layout"},
 	{
 		folder: "internal/packet", local: []string{".", "internal/invisible"},
@@ -473,6 +488,7 @@ var table = []rule{
 			".", "engine/record", "internal/advice", "internal/histogram", "internal/incident", "internal/prose",
 		},
 	},
+	{folder: "internal/test/forgetest", tests: true},
 	{
 		folder: "internal/test/history", local: []string{".", "internal/api"},
 		remote: []string{"github.com/anishathalye/porcupine"}, tests: true,
@@ -481,6 +497,7 @@ var table = []rule{
 		folder: "internal/test/launchtest", local: []string{"internal/filelock", "internal/launch", "internal/test"},
 		tests: true,
 	},
+	{folder: "internal/test/memory", local: []string{"internal/filelock"}, tests: true},
 	{
 		folder: "internal/test/postgrestest", local: []string{"internal/launch", "internal/test"},
 		remote: []string{"github.com/jackc/pgx/v5"}, tests: true,
@@ -493,8 +510,10 @@ var table = []rule{
 	{folder: "internal/test/redisserver", local: []string{"internal/launch", "internal/test"}, tests: true},
 	{
 		folder: "internal/test/remotetest",
-		local:  []string{".", "client", "internal/launch", "internal/test", "journal", "placement", "shard"},
-		tests:  true,
+		local: []string{
+			".", "client", "cluster", "internal/launch", "internal/test", "journal", "placement", "shard",
+		},
+		tests: true,
 	},
 	{
 		folder: "internal/test/scenariotest", local: []string{".", "client", "internal/launch", "internal/test"},

@@ -111,6 +111,28 @@ func ForLeftOut(l *interlock.Lease) interlock.Advice {
 	)}
 }
 
+// wayOut returns how the reader of a deadlock can end it: the agent before it in the cycle needs one thing.
+func wayOut(cycle []interlock.CycleStep) string {
+	for i := range cycle {
+		if last := i+1 == len(cycle); last && i+1 == interlock.MaxCycleSteps || !cycle[(i+1)%len(cycle)].Victim {
+			continue
+		}
+		before := &cycle[i]
+		key := cleanText(string(before.Key))
+		switch {
+		case before.Key == "":
+			return "finish what " + AgentName(before.Agent) + " waits for"
+		case before.Next == interlock.Holds:
+			return "release your lease that blocks " + key
+		case before.Next == interlock.Ahead:
+			return "leave the line for " + key
+		case before.Mode == interlock.Barrier:
+			return "arrive at " + key
+		}
+	}
+	return "release your leases in the cycle"
+}
+
 func graceAdvice(l *interlock.Lease) interlock.Advice {
 	if l.Yield != nil && l.Yield.Revoked {
 		return interlock.Advice{Action: interlock.ActStop, Message: fmt.Sprintf(
@@ -264,14 +286,19 @@ func refusedAdvice(eff *engine.Effect) interlock.Advice {
 			}
 		}
 	case interlock.CodeDeadlock:
-		if len(eff.Tasks) == 1 {
-			return say("release your leases in the cycle, then wait for the task again")
+		var cycle []interlock.CycleStep
+		if c != nil {
+			cycle = c.Cycle
 		}
-		if c != nil && waitsForOwn(c.Cycle) {
+		switch {
+		case len(eff.Tasks) == 1:
+			return say("%s, then wait for the task again", wayOut(cycle))
+		case waitsForOwn(cycle):
 			return interlock.Advice{
 				Action: interlock.ActWorkElsewhere, Message: "use that lease, which has the key, or ask for other keys",
 			}
 		}
+		return say("%s, then acquire all keys in one request", wayOut(cycle))
 	case interlock.CodeExpired:
 		if eff.Lease.ExpiresIn > 0 {
 			return closedAdvice(&eff.Lease)

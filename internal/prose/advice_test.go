@@ -74,6 +74,15 @@ func TestAdviceSentences(t *testing.T) {
 			Cycle: []interlock.CycleStep{{Agent: "a", Victim: true}, {Agent: "b", Key: "k"}, {Agent: "c"}},
 		},
 	}
+	circle := func(before interlock.CycleStep) *engine.Conflict {
+		return &engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{
+			{Agent: "a", Victim: true, Key: "other", Next: interlock.Holds}, before,
+		}}}
+	}
+	ring := circle(interlock.CycleStep{})
+	for len(ring.Cycle) < interlock.MaxCycleSteps {
+		ring.Cycle = append(ring.Cycle, interlock.CycleStep{Agent: "b", Key: "k", Next: interlock.Holds})
+	}
 	around := engine.Conflict{Conflict: interlock.Conflict{Cycle: []interlock.CycleStep{
 		{Agent: "a", Victim: true, Key: "k", Next: interlock.Holds}, {Agent: "b", Next: interlock.Within},
 	}}}
@@ -247,6 +256,35 @@ func TestAdviceSentences(t *testing.T) {
 		},
 		{
 			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: &hurt},
+			"retry", time.Second,
+			`finish what c waits for, then acquire all keys in one request`,
+		},
+		{
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeDeadlock,
+				Conflict: circle(interlock.CycleStep{Agent: "b", Key: "k", Next: interlock.Holds}),
+			},
+			"retry", time.Second,
+			`release your lease that blocks k, then acquire all keys in one request`,
+		},
+		{
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeDeadlock,
+				Conflict: circle(interlock.CycleStep{Agent: "b", Key: "k", Next: interlock.Ahead}),
+			},
+			"retry", time.Second,
+			`leave the line for k, then acquire all keys in one request`,
+		},
+		{
+			engine.Effect{
+				Outcome: engine.Refused, Code: interlock.CodeDeadlock,
+				Conflict: circle(interlock.CycleStep{Agent: "b", Key: "k", Mode: interlock.Barrier}),
+			},
+			"retry", time.Second,
+			`arrive at k, then acquire all keys in one request`,
+		},
+		{
+			engine.Effect{Outcome: engine.Refused, Code: interlock.CodeDeadlock, Conflict: ring},
 			"retry", time.Second,
 			`release your leases in the cycle, then acquire all keys in one request`,
 		},

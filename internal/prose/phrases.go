@@ -425,6 +425,7 @@ func because(endedBy string) string {
 var endings = map[string]string{
 	record.ByTTL.String():        "no heartbeat came within its ttl",
 	record.ByForgetting.String(): "its client lives and no longer knows of it",
+	record.ByTakeOver.String():   "the next process of its holder took it over",
 	record.ByMaxHold.String():    "it reached its max_hold",
 	record.ByStall.String():      "no progress was reported in time",
 	record.ByDeath.String():      "its session went silent",

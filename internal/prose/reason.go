@@ -44,7 +44,7 @@ func Effect(x *engine.SideEffect) *interlock.Effect {
 // Unreadable events were refused when the journal was replayed.
 func EventNote(ev *record.Event) string {
 	if ev.Kind == record.ApprovalDecided {
-		_, why, _ := ev.Verdict()
+		_, _, why, _ := ev.Verdict()
 		return Sentence(why)
 	}
 	return ev.Note

@@ -62,7 +62,7 @@ func TestReasons(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	decided := &record.Event{Kind: record.ApprovalDecided}
-	decided.SetVerdict("", "", none)
+	decided.SetVerdict("", nil, "", none)
 	if got := EventNote(decided); got != "no answer within 1m0s" {
 		t.Errorf("a verdict of policy has the note %q", got)
 	}

@@ -183,6 +183,7 @@ var sentences = [message.Count]string{
 	message.LeaseExpired:         "expired: no heartbeat came within its ttl",
 	message.LeaseHeldTooLong:     "ended: it reached its max_hold",
 	message.LeaseStalled:         "ended: heartbeats arrived, but no progress",
+	message.LeaseTakenOver:       "ended: another process took it over, as the next one of its holder",
 	message.LeaseForgotten:       "ended: its client lives and no longer knew of it, such as after the end of a thread",
 	message.LeaseRevoked:         "was revoked by an operator",
 	message.LeaseSessionClosed:   "ended when its session was closed",
@@ -362,7 +363,17 @@ var sentences = [message.Count]string{
 	message.OwnWork:                     "credential %q %s, and cannot approve its own work: another approver must answer",
 	message.SubmittedTask:               "submitted the task",
 	message.AskedOrWorked:               "asked the question, or worked on the task",
-	message.OwnLease:                    "credential %q holds the lease, or parked it, and cannot approve its own work: another approver must answer",
+	message.ModeForbiddenAbove: "%s lies below a key of pattern %q, which does not allow %s to hold it in mode %s, as " +
+		"a claim below it does: ask an operator for a rule that allows this mode",
+	message.LinkUnconfirmed: "no approver has confirmed the receiver of webhook %q, so its links open a question and " +
+		"answer none: log in to answer, or set the webhook by a credential with the roles operator and approver",
+	message.ApprovedAlready: "an approval of %q counts already, and %q acts for it: " +
+		"another principal must approve",
+	message.ReservedKey: "%s may not use %q: keys of the merge queue need " +
+		"a credential with the role merger, or for a freeze also operator; ask an operator",
+	message.ReservedQueue: "%s may not do this in queue %q: it is reserved for the merge queue, " +
+		"and needs a credential with the role %s; ask an operator",
+	message.OwnLease: "credential %q holds the lease, or parked it, and cannot approve its own work: another approver must answer",
 
 	// Questions.
 	message.UnknownVerdict:       "the verdict must be approved or denied",

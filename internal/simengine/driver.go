@@ -367,9 +367,11 @@ func (d *Driver) Remove(ctx context.Context, by remote.Head, from, to string) (b
 }
 
 // Found implements remote.Driver.
-func (d *Driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
+func (d *Driver) Found(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
 	return d.request(ctx, "found", func() bool {
-		if !d.owned(remote.Owner{}) {
+		if !d.owned(was) {
 			return false
 		}
 		d.state.head, d.state.moved = h, h.Moved

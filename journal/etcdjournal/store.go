@@ -130,7 +130,9 @@ func (d *driver) Adopt(ctx context.Context, by remote.Owner) (bool, error) {
 }
 
 // Found implements remote.Driver.
-func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
+func (d *driver) Found(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
 	put := []clientv3.Op{
 		clientv3.OpPut(d.key("format"), strconv.Itoa(formatNumber)),
 		clientv3.OpPut(d.key("epoch"), h.Owner.String()),
@@ -140,7 +142,7 @@ func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []b
 	if h.Moved {
 		put = append(put, clientv3.OpPut(d.key("copied"), "yes"))
 	}
-	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(remote.Owner{})}, put...)
+	_, done, err := d.commit(ctx, []clientv3.Cmp{d.owned(was)}, put...)
 	return done, err
 }
 

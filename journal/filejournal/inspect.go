@@ -48,9 +48,7 @@ func inspect(
 		return nil, failedOpening(err)
 	}
 	if slices.Contains(names, restoringName) {
-		return nil, &journal.DamageError{
-			File: filepath.Join(path, restoringName), Reason: "a restore into this directory has not ended",
-		}
+		return nil, fmt.Errorf("%w: there is %s", journal.ErrFilling, filepath.Join(path, restoringName))
 	}
 	in := &inspection{
 		segments: segments(names),

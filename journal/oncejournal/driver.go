@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -21,12 +22,13 @@ type driver struct {
 
 	turn chan struct{} // one creates a record at a time
 
+	checked *atomic.Bool // the store was checked, for all its shards
+
 	mu      sync.Mutex // guards the fields below
 	newest  record     // the newest one that was seen
-	checked bool
-	looked  time.Time // when the last barrier began
-	next    place     // where the last reader went on
-	sweptTo uint64    // records below it were deleted by this driver
+	looked  time.Time  // when the last barrier began
+	next    place      // where the last reader went on
+	sweptTo uint64     // records below it were deleted by this driver
 }
 
 // place is a point in the log.
@@ -39,11 +41,18 @@ var _ remote.Driver = (*driver)(nil)
 
 func newDriver(o objects, gather time.Duration) *driver {
 	sum := sha256.Sum256([]byte(o.where()))
-	return &driver{objects: o, home: hex.EncodeToString(sum[:8]), gather: gather, turn: make(chan struct{}, 1)}
+	return &driver{
+		objects: o, home: hex.EncodeToString(sum[:8]), gather: gather, turn: make(chan struct{}, 1),
+		checked: &atomic.Bool{},
+	}
 }
 
 // Shard implements remote.Driver.
-func (d *driver) Shard(n int) remote.Driver { return newDriver(d.objects.shard(n), d.gather) }
+func (d *driver) Shard(n int) remote.Driver {
+	other := newDriver(d.objects.shard(n), d.gather)
+	other.checked = d.checked
+	return other
+}
 
 // Close implements remote.Driver.
 func (d *driver) Close() error {
@@ -86,10 +95,21 @@ func (d *driver) start(ctx context.Context) (record, error) {
 	return d.current(ctx)
 }
 
+// farBehind is how many records ahead of a known one are read before the end is looked for.
+const farBehind = 8
+
 // follow returns the newest record, at or behind one that exists. It looks ever further ahead, to overtake an owner that
-// appends meanwhile.
+// appends meanwhile. What it knows may be of an ownership long ago.
 func (d *driver) follow(ctx context.Context, at record) (record, error) {
 	for ahead := uint64(1); ; ahead = min(2*ahead, readAtOnce) {
+		if ahead == farBehind {
+			end, err := d.find(ctx, at.number)
+			if err != nil || end.number == 0 { // it was truncated meanwhile
+				return at, err
+			}
+			d.learn(end)
+			at = end
+		}
 		var numbers []uint64
 		for i := range ahead {
 			numbers = append(numbers, at.number+1+i)
@@ -124,31 +144,32 @@ func (d *driver) Head(ctx context.Context) (h remote.Head, err error) {
 
 // check lets the store check itself, once.
 func (d *driver) check(ctx context.Context) error {
-	d.mu.Lock()
-	checked := d.checked
-	d.mu.Unlock()
-	if checked {
+	if d.checked.Load() {
 		return nil
 	}
 	err := d.objects.check(ctx)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.checked = err == nil
+	if err == nil {
+		d.checked.Store(true)
+	}
 	return err
 }
 
 // current returns the newest record; its number is 0 in an empty store.
 func (d *driver) current(ctx context.Context) (record, error) {
 	for {
-		at := d.known()
+		at, more := d.known(), true // more: there may be records behind at
 		if at.number > 0 {
-			list, err := d.heads(ctx, at.number)
+			list, err := d.heads(ctx, at.number, at.number+1)
 			if err != nil {
 				return at, err
 			}
 			if list[0].number == 0 {
 				d.forget() // the log was truncated, or the store has gone back to an older state
 				continue
+			}
+			if more = list[1].number > 0; more {
+				at = list[1]
+				d.learn(at)
 			}
 		} else {
 			b, err := d.bounds(ctx)
@@ -160,9 +181,11 @@ func (d *driver) current(ctx context.Context) (record, error) {
 			}
 			d.learn(at)
 		}
-		at, err := d.follow(ctx, at)
-		if err != nil {
-			return at, err
+		if more {
+			var err error
+			if at, err = d.follow(ctx, at); err != nil {
+				return at, err
+			}
 		}
 		// A record below the begin may be one that was created late, under a name that had been freed.
 		b, err := d.bounds(ctx)
@@ -252,11 +275,45 @@ func (d *driver) Fence(ctx context.Context, was, to remote.Owner, moved bool) (b
 	})
 }
 
-// Found implements remote.Driver.
-func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
-	return d.extend(ctx, append([]byte(name+"\n"), data...), func(r record) (record, bool) {
-		return record{kind: kindFounded, head: h, home: d.home}, r.number == 0
+// Found implements remote.Driver. A journal that is founded again begins with its new record: what was before it may
+// end at a higher index.
+func (d *driver) Found(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
+	again := was != remote.Owner{}
+	if again {
+		_, done, err := d.putOwned(ctx, was, object{name: valueName(name), data: fresh(data)}, remote.AnyVersion)
+		if err != nil {
+			return false, err
+		}
+		if !done { // another founded it, or an earlier attempt of this request
+			at, err := d.current(ctx)
+			if err != nil || at.kind != kindFounded || at.head.Owner != h.Owner {
+				return false, err
+			}
+			return d.beginAt(ctx, at.number)
+		}
+	}
+	done, err := d.extend(ctx, append([]byte(name+"\n"), data...), func(r record) (record, bool) {
+		return record{kind: kindFounded, head: h, home: d.home},
+			!again && r.number == 0 || again && r.kind == kindFounded && r.head.Owner == was
 	})
+	if err != nil || !done || !again {
+		return done, err
+	}
+	return d.beginAt(ctx, d.known().number)
+}
+
+// beginAt lets the log begin with a record.
+func (d *driver) beginAt(ctx context.Context, number uint64) (bool, error) {
+	b, err := d.bounds(ctx)
+	if err != nil || b.first >= number {
+		return err == nil, err
+	}
+	_, done, err := d.objects.put(
+		ctx, object{name: beginName, head: fmt.Sprintf("%d %d", number, b.swept), data: fresh(nil)}, b.version, "",
+	)
+	return done, err
 }
 
 // Adopt implements remote.Driver.

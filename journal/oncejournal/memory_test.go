@@ -18,6 +18,7 @@ type memory struct {
 	mu      sync.Mutex // guards the fields below
 	all     map[string]object
 	version int
+	others  map[int]*memory // other shards
 
 	// fault is called before each write, without the lock, and decides what becomes of it.
 	fault func(ctx context.Context, o object) fault
@@ -37,7 +38,20 @@ func newMemory() *memory { return &memory{name: "memory", all: map[string]object
 
 func (m *memory) where() string { return m.name }
 
-func (m *memory) shard(int) objects { return newMemory() }
+func (m *memory) shard(n int) objects {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n == 0 {
+		return m
+	}
+	if m.others == nil {
+		m.others = map[int]*memory{}
+	}
+	if m.others[n] == nil {
+		m.others[n] = newMemory()
+	}
+	return m.others[n]
+}
 
 func (m *memory) check(context.Context) error { return nil }
 

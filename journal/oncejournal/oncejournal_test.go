@@ -2,7 +2,6 @@ package oncejournal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -86,34 +85,15 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A store starts from a state of another journal once, and names its place.
+func TestFilling(t *testing.T) {
+	remotetest.Filling(t, func(*testing.T, string) *remote.Store { return newMemory().store() }, synctest.Test)
+}
+
+// A store starts from a state of another journal, and names its place.
 func TestSeed(t *testing.T) {
 	m := newMemory()
 	s := m.store()
-	if err := s.Seed(t.Context(), 7, 41, write("state")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, remote.ErrNotEmpty) {
-		t.Errorf("a second seed: %v", err)
-	}
-	j := remotetest.Own(t, s)
-	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
-		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
-	}
-	at, r, err := j.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if state, err := io.ReadAll(r); at != 41 || string(state) != "state" || err != nil {
-		t.Errorf("snapshot %d is %q, %v", at, state, err)
-	}
-	if err := j.Adopt(); err != nil {
-		t.Fatal(err)
-	}
-	if remotetest.Own(t, s).Copied() {
-		t.Error("it is still a copy after Adopt")
-	}
+	remotetest.Seed(t, s)
 	// The same objects under another name are a copy.
 	elsewhere := newMemory()
 	elsewhere.name, elsewhere.all, elsewhere.version = "elsewhere", m.all, m.version

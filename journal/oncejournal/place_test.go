@@ -60,7 +60,7 @@ func TestParseS3(t *testing.T) {
 	for text, want := range map[string]string{
 		"firestore://p/default/main":                      "want s3://BUCKET/PREFIX",
 		"s3://id:secret@bucket/main":                      "AWS_ACCESS_KEY_ID",
-		"s3://Bucket/main?region=r":                       "the bucket",
+		"s3://Bucket/main?region=r":                       "the bucket: want 3 to 63",
 		"s3://bucket?region=r":                            "the prefix",
 		"s3://bucket/a/../b?region=r":                     "the prefix",
 		"s3://bucket/main":                                "the region",

@@ -131,18 +131,23 @@ func (d *driver) bounds(ctx context.Context) (b bounds, err error) {
 	return b, nil
 }
 
-// probes is how many names are looked at in one round.
-const probes = 16
+const (
+	// probes is how many names are looked at in one round.
+	probes = 16
+	// strides is the same while it is not known how far the log reaches.
+	strides = 6
+)
 
 // find looks for the newest record of a log that begins at first.
 func (d *driver) find(ctx context.Context, first uint64) (record, error) {
-	numbers := []uint64{first}
-	for step := uint64(1); step < 1<<32; step <<= 2 {
-		numbers = append(numbers, first+step)
-	}
+	numbers, step := []uint64{first}, uint64(1)
 	var low record
 	high := uint64(0) // the lowest name that is known to be free; 0 if none is
 	for {
+		for i := 0; high == 0 && i < strides; i++ {
+			numbers = append(numbers, first+step)
+			step <<= 2
+		}
 		list, err := d.heads(ctx, numbers...)
 		if err != nil {
 			return record{}, err
@@ -154,10 +159,14 @@ func (d *driver) find(ctx context.Context, first uint64) (record, error) {
 			}
 			low = list[i]
 		}
-		if low.number == 0 || high == 0 || high-low.number == 1 {
+		switch {
+		case low.number == 0, high-low.number == 1, high == 0 && step >= 1<<32:
 			return low, nil
+		case high == 0:
+			numbers = nil
+		default:
+			numbers = spread(low.number, high)
 		}
-		numbers = spread(low.number, high)
 	}
 }
 

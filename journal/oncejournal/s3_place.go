@@ -54,7 +54,7 @@ func ParseS3(text string) (p S3Place, err error) {
 	case strings.Contains(p.Bucket, "@"):
 		return p, errors.New("it contains a key, which other processes would see: use AWS_ACCESS_KEY_ID and its like")
 	case !bucketForm.MatchString(p.Bucket):
-		return p, errors.New("the bucket: want " + s3Form)
+		return p, errors.New("the bucket: want 3 to 63 of a-z, 0-9, '.' and '-': " + s3Form)
 	case !prefixForm.MatchString(p.Prefix) || len(p.Prefix) > mostPrefix || strings.Contains("/"+p.Prefix+"/", "/../") ||
 		strings.Contains("/"+p.Prefix+"/", "/./"):
 		return p, errors.New("the prefix: want letters, digits, '.', '_', '-' and '/', at most 256: " + s3Form)

@@ -201,8 +201,20 @@ func (d *driver) Fence(ctx context.Context, was, to remote.Owner, moved bool) (b
 }
 
 // Found implements remote.Driver.
-func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
-	return d.create(ctx, sqlFound, h, name, data)
+func (d *driver) Found(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
+	if (was == remote.Owner{}) {
+		return d.create(ctx, sqlFound, h, name, data)
+	}
+	server, err := d.server(ctx)
+	if err != nil {
+		return false, err
+	}
+	return d.done(
+		ctx, sqlFoundAgain, was.Epoch, was.Word, formatNumber, h.Owner.Epoch, h.Owner.Word, h.Tail.Index, h.Tail.Chain,
+		strconv.FormatBool(h.Moved), server, name, data,
+	)
 }
 
 // Adopt implements remote.Driver.

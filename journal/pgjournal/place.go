@@ -70,6 +70,9 @@ func ParsePlace(text string) (p Place, err error) {
 		p.DSN += "?" + values.Encode()
 	}
 	if _, err := pgconn.ParseConfig(p.DSN); err != nil {
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // without the URL
+		}
 		return p, errors.New("want postgres://USER@HOST:PORT/DATABASE with parameters of libpq: " + err.Error())
 	}
 	return p, nil

@@ -44,6 +44,13 @@ const (
 		INSERT INTO interlock_value SELECT $1, $2, $10, 1, $11 FROM h
 		ON CONFLICT (journal, shard, name) DO UPDATE SET version = 1, data = EXCLUDED.data RETURNING 1`
 
+	// sqlFoundAgain has the epoch and word before, and then the same.
+	sqlFoundAgain = `WITH h AS (UPDATE interlock_head SET format = $5, epoch = $6, word = $7, tail = $8, chain = $9,
+		moved = $10, server = $11` + owned + ` RETURNING 1)
+		INSERT INTO interlock_value SELECT $1, $2, $12, 1, $13 FROM h
+		ON CONFLICT (journal, shard, name) DO UPDATE SET version = interlock_value.version + 1, data = EXCLUDED.data
+		RETURNING 1`
+
 	// owned is the comparison of owners.
 	owned = ` WHERE journal = $1 AND shard = $2 AND epoch = $3 AND word = $4`
 

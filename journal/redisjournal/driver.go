@@ -120,29 +120,37 @@ func (d *driver) Head(ctx context.Context) (h remote.Head, err error) {
 	return h, nil
 }
 
-// create makes a head, with a value if name is not "".
-func (d *driver) create(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
+// create makes a head in the place of that of an owner, with a value if name is not "".
+func (d *driver) create(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
 	now, err := d.server(ctx)
 	if err != nil {
 		return false, err
 	}
+	epoch := "" // there is no head
+	if was.Epoch > 0 {
+		epoch = strconv.FormatUint(uint64(was.Epoch), 10)
+	}
 	return d.done(
-		ctx, scriptCreate, formatNumber, h.Owner.Epoch, h.Owner.Word, h.Tail.Index, h.Tail.Chain, h.Moved, now.id,
-		d.node.wait(), name, data,
+		ctx, scriptCreate, epoch, was.Word, formatNumber, h.Owner.Epoch, h.Owner.Word, h.Tail.Index, h.Tail.Chain, h.Moved,
+		now.id, d.node.wait(), name, data,
 	)
 }
 
 // Fence implements remote.Driver.
 func (d *driver) Fence(ctx context.Context, was, to remote.Owner, moved bool) (bool, error) {
 	if (was == remote.Owner{}) {
-		return d.create(ctx, remote.Head{Owner: to, Moved: moved}, "", nil)
+		return d.create(ctx, was, remote.Head{Owner: to, Moved: moved}, "", nil)
 	}
 	return d.done(ctx, scriptFence, was.Epoch, was.Word, to.Epoch, to.Word, moved)
 }
 
 // Found implements remote.Driver.
-func (d *driver) Found(ctx context.Context, h remote.Head, name string, data []byte) (bool, error) {
-	return d.create(ctx, h, name, data)
+func (d *driver) Found(
+	ctx context.Context, was remote.Owner, h remote.Head, name string, data []byte,
+) (bool, error) {
+	return d.create(ctx, was, h, name, data)
 }
 
 // Adopt implements remote.Driver.

@@ -171,38 +171,14 @@ func TestMemoryIsFull(t *testing.T) {
 	})
 }
 
-// A store starts from a state of another journal once.
 func TestSeed(t *testing.T) {
+	remotetest.Seed(t, connect(t, place(t, durable(t, redisserver.Valkey).URL("j"))))
+}
+
+func TestFilling(t *testing.T) {
 	server := durable(t, redisserver.Valkey)
-	s := connect(t, place(t, server.URL("j")))
-	if empty, err := s.Empty(t.Context()); !empty || err != nil {
-		t.Fatalf("empty %v, %v", empty, err)
-	}
-	state := strings.Repeat("0123456789abcdef", 100_000)
-	seed := func(text string) error {
-		return s.Seed(t.Context(), 7, 41, func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		})
-	}
-	if err := seed(state); err != nil {
-		t.Fatal(err)
-	}
-	if err := seed("another"); !errors.Is(err, remote.ErrNotEmpty) {
-		t.Errorf("a second seed: %v", err)
-	}
-	j := remotetest.Own(t, s)
-	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
-		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
-	}
-	at, r, err := j.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if got, err := io.ReadAll(r); at != 41 || string(got) != state || err != nil {
-		t.Errorf("snapshot %d has %d bytes, %v", at, len(got), err)
-	}
+	remotetest.Filling(t, func(t *testing.T, name string) *remote.Store { return connect(t, place(t, server.URL(name))) },
+		func(t *testing.T, f func(*testing.T)) { f(t) })
 }
 
 // Several that open a store at once have epochs of their own.

@@ -56,13 +56,15 @@ redis.call('HINCRBY', KEYS[1], 'beat', 1)
 return redis.call('HMGET', KEYS[1], 'format', 'epoch', 'word', 'tail', 'chain', 'moved', 'server', 'replicas')
 `, true)
 
-	// scriptCreate has the format, epoch, word, tail, chain, moved, server and number of replicas, and the name and
-	// data of a value, or "" and "".
+	// scriptCreate has the epoch and word before, "" and "" if there is no head, the format, epoch, word, tail, chain,
+	// moved, server and number of replicas, and the name and data of a value, or "" and "".
 	scriptCreate = newScript(growing, `
-if redis.call('EXISTS', KEYS[1]) == 1 then return false end
-redis.call('HSET', KEYS[1], 'format', ARGV[1], 'epoch', ARGV[2], 'word', ARGV[3], 'tail', ARGV[4], 'chain', ARGV[5],
-	'moved', ARGV[6], 'server', ARGV[7], 'replicas', ARGV[8], 'beat', 1)
-if ARGV[9] ~= '' then redis.call('HSET', KEYS[3], 'v:' .. ARGV[9], 1, 'd:' .. ARGV[9], ARGV[10]) end
+local h = redis.call('HMGET', KEYS[1], 'epoch', 'word')
+if (h[1] or '') ~= ARGV[1] or (h[2] or '') ~= ARGV[2] then return false end
+redis.call('HSET', KEYS[1], 'format', ARGV[3], 'epoch', ARGV[4], 'word', ARGV[5], 'tail', ARGV[6], 'chain', ARGV[7],
+	'moved', ARGV[8], 'server', ARGV[9], 'replicas', ARGV[10])
+local version = redis.call('HINCRBY', KEYS[1], 'beat', 1)
+if ARGV[11] ~= '' then redis.call('HSET', KEYS[3], 'v:' .. ARGV[11], version, 'd:' .. ARGV[11], ARGV[12]) end
 return 1
 `, true)
 

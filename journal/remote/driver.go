@@ -89,8 +89,9 @@ type Driver interface {
 	// Remove deletes the values with from <= name < to, compared by bytes, if by still holds.
 	Remove(ctx context.Context, by Head, from, to string) (bool, error)
 
-	// Found makes an empty store one with this head, and with a value, as a whole.
-	Found(ctx context.Context, h Head, name string, data []byte) (bool, error)
+	// Found makes a store one with this head, and with a value. The store is empty, for the zero Owner, and then that is
+	// done as a whole; or it was founded by was and has no other entries, and then it may be done in part.
+	Found(ctx context.Context, was Owner, h Head, name string, data []byte) (bool, error)
 
 	// Shard returns the driver of another shard of the same journal, over the same connections, which it
 	// does not close.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/simengine"
+	"github.com/interlockdev/interlock/internal/test/remotetest"
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/journal/journaltest"
 	"github.com/interlockdev/interlock/journal/remote"
@@ -214,34 +215,11 @@ func TestSnapshotStaysUnderReader(t *testing.T) {
 	}
 }
 
-// A store starts from a state of another journal once, also if answers are lost.
-func TestSeed(t *testing.T) {
-	m := simengine.New(false)
-	s := remote.New(m, 0)
-	if err := s.Seed(t.Context(), 7, 41, write("state")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Seed(t.Context(), 7, 41, write("another")); !errors.Is(err, remote.ErrNotEmpty) {
-		t.Errorf("a second seed: %v", err)
-	}
-	j := own(t, s)
-	if !j.Copied() || j.Epoch() != 8 || j.Tail() != 42 || j.First() != 42 {
-		t.Errorf("copied %v, epoch %d, entries %d to %d", j.Copied(), j.Epoch(), j.First(), j.Tail())
-	}
-	at, r, err := j.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if state, err := io.ReadAll(r); at != interlock.Index(41) || string(state) != "state" || err != nil {
-		t.Errorf("snapshot %d is %q, %v", at, state, err)
-	}
-	if err := j.Adopt(); err != nil {
-		t.Fatal(err)
-	}
-	if own(t, s).Copied() {
-		t.Error("it is still a copy after Adopt")
-	}
+func TestSeed(t *testing.T) { remotetest.Seed(t, remote.New(simengine.New(false), 0)) }
+
+func TestFilling(t *testing.T) {
+	remotetest.Filling(t, func(*testing.T, string) *remote.Store { return remote.New(simengine.New(false), 0) },
+		synctest.Test)
 }
 
 // A change of the stored bytes from outside is found, and located.

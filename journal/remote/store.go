@@ -88,3 +88,8 @@ var ErrUnsafe = errors.New("the engine may lose what it has acknowledged")
 func failed(doing string, err error) error {
 	return fmt.Errorf("%w: %s: %w", journal.ErrFailed, doing, err)
 }
+
+// Through returns the store with another driver in the place of its own, as a test that counts or loses requests needs.
+func (s *Store) Through(wrap func(Driver) Driver) *Store {
+	return &Store{wrap(s.driver), s.patience, s.around}
+}

@@ -28,7 +28,7 @@ func (l *line) suspect(chain []train.ID) (train.ID, bool) {
 		if !ok {
 			return "", false
 		}
-		if passed, _ := l.passed.get(res.landing.Tree); i == len(chain)-2 && !passed {
+		if _, passed := l.passed.get(res.landing.Tree); i == len(chain)-2 && !passed {
 			return "", false
 		}
 		parent = res.landing.Commit
@@ -47,12 +47,13 @@ func (l *line) checkAlone(ctx context.Context, id train.ID, checks []CheckResult
 	}
 	run := &aloneRun{left: len(checks)}
 	e.alone = run
+	head := l.target.Head
 	for _, c := range checks {
 		go func() {
 			spec := Check{Repo: l.Name.Repo, Target: l.Name.Target, Check: c.Name, Commit: e.record.Head}
 			tree, err := l.Files.Tree(ctx, e.record.Head)
 			if spec.Tree = tree; err == nil {
-				_, err = l.check(ctx, spec, 0)
+				_, err = l.check(ctx, spec, head, 0)
 			}
 			l.send(ctx, func(context.Context) error {
 				run.left--

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock/merge"
 	"github.com/interlockdev/interlock/merge/sequence"
@@ -19,12 +20,14 @@ type step struct {
 
 // stepResult is what a merge has made: a landing, or why there is none.
 type stepResult struct {
-	landing  merge.Landing
-	refusal  *merge.Refusal
-	problems []sequence.Problem
+	landing   merge.Landing
+	refusal   *merge.Refusal
+	objection *objection
+	allowed   []Why // what guards have found, and the author allows
+	fault     *fault
 }
 
-func (r *stepResult) refused() bool { return r.refusal != nil || len(r.problems) > 0 }
+func (r *stepResult) refused() bool { return r.refusal != nil || r.objection != nil || r.fault != nil }
 
 // tip is the end of a chain.
 type tip struct{ commit, tree string }
@@ -57,12 +60,17 @@ func (l *line) merged(ctx context.Context, parent string, id train.ID, number ui
 	}
 	var res stepResult
 	var err error
-	res.landing, err = l.Boundary.Land(ctx, turn(&l.records[id].record, parent, number))
-	if res.refusal = refusal(err); res.refusal == nil {
-		if err != nil {
-			return res, err
+	r := &l.records[id].record
+	if err := l.working(ctx, string(id)); err != nil {
+		return res, err
+	}
+	if res.fault, err = l.attempt(ctx, r.ID, func(ctx context.Context) (err error) {
+		if res.landing, err = l.Boundary.Land(ctx, l.turn(r, parent, number, l.Checks)); err == nil {
+			res.objection, res.allowed, err = l.objects(ctx, r, &res.landing)
 		}
-		if res.problems, err = l.sequences(ctx, res.landing); err != nil {
+		return err
+	}); err != nil {
+		if res.refusal = refusal(err); res.refusal == nil {
 			return res, err
 		}
 	}
@@ -70,45 +78,88 @@ func (l *line) merged(ctx context.Context, parent string, id train.ID, number ui
 	return res, nil
 }
 
-// turn is the input of the boundary for a submission.
-func turn(r *Record, parent string, number uint64) merge.Turn {
+// turn is the input of the boundary for a submission that needs some checks.
+func (m *Merger) turn(r *Record, parent string, number uint64, checks []string) merge.Turn {
 	t := merge.Turn{
-		Submission: merge.Submission{ID: r.ID, Head: r.Head, Style: r.Style, Message: r.Message, Submitted: r.Submitted},
-		Sequence:   number, Parent: parent, Staged: r.Admitted,
+		Submission: merge.Submission{
+			ID: r.ID, Head: r.Head, Style: r.Style, Message: r.Message, Submitted: r.Submitted,
+			Agent: r.Agent, Principal: r.Principal,
+		},
+		Sequence: number, Parent: parent, Staged: r.Admitted, Checks: strings.Join(checks, ", "), Committer: m.Committer,
 	}
-	if r.Style == merge.StyleSquash {
-		t.Base = r.Base // a merge finds its own in history, and the record has one for people
+	switch {
+	case r.From != "":
+		t.Base = r.From
+	case r.Style == merge.StyleSquash:
+		t.Base = r.Base // a merge finds its own in history
 	}
 	return t
 }
 
-// sequences checks the numbers of files that a landing adds in directories with numbered files.
-func (l *line) sequences(ctx context.Context, landing merge.Landing) (problems []sequence.Problem, err error) {
-	changed := map[string][]string{}
-	for _, p := range landing.Paths {
-		if d := path.Dir(p); sequence.Usual(d) {
-			changed[d] = append(changed[d], p)
-		}
-	}
-	for d, paths := range changed {
-		target, err := l.Files.List(ctx, landing.Parent, d)
+// sequences checks the versions of files that a landing adds in folders with numbered files.
+func (l *line) sequences(ctx context.Context, landing *merge.Landing) (found []string, err error) {
+	for _, folder := range l.numbered(landing.Paths) {
+		target, err := l.Files.List(ctx, landing.Parent, folder)
 		if err != nil {
 			return nil, err
 		}
-		now, err := l.Files.List(ctx, landing.Commit, d)
+		now, err := l.Files.List(ctx, landing.Commit, folder)
 		if err != nil {
 			return nil, err
 		}
-		added := slices.DeleteFunc(paths, func(p string) bool {
-			return slices.Contains(target, p) || !slices.Contains(now, p)
-		})
-		problems = append(problems, sequence.Check(sequence.Detect(target), target, added)...)
-	}
-	slices.SortFunc(problems, func(a, b sequence.Problem) int {
-		if a.Path < b.Path {
-			return -1
+		problems := l.Guards.Sequences.Check(folder, target, now)
+		heads, err := l.heads(ctx, landing, target, now)
+		if err != nil {
+			return nil, err
 		}
-		return 1
-	})
-	return problems, nil
+		for _, p := range append(problems, heads...) {
+			found = append(found, p.String())
+		}
+	}
+	return found, nil
+}
+
+// numbered are the folders above paths in which versions may be guarded, in order.
+func (l *line) numbered(paths []string) (folders []string) {
+	for _, p := range paths {
+		for folder := path.Dir(p); folder != "/"; folder = path.Dir(folder) {
+			if l.Guards.Sequences.Covers(folder) {
+				folders = append(folders, folder)
+			}
+			if folder == "." {
+				break
+			}
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+// heads checks the new migrations of a folder that name the one before in their text.
+func (l *line) heads(
+	ctx context.Context, landing *merge.Landing, target, now []string,
+) (problems []sequence.Problem, err error) {
+	scripts := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(p string) bool { return path.Ext(p) != ".py" })
+	}
+	touched := slices.DeleteFunc(scripts(now), func(p string) bool { return !slices.Contains(landing.Paths, p) })
+	if len(touched) == 0 {
+		return nil, nil
+	}
+	after, err := l.Files.Read(ctx, landing.Commit, touched)
+	if err != nil {
+		return nil, err
+	}
+	linked := false
+	for p, text := range after {
+		linked = linked || sequence.Linked(p, text)
+	}
+	if !linked {
+		return nil, nil
+	}
+	before, err := l.Files.Read(ctx, landing.Parent, scripts(target))
+	if err == nil {
+		after, err = l.Files.Read(ctx, landing.Commit, scripts(now))
+	}
+	return sequence.Heads(before, after), err
 }

@@ -11,7 +11,8 @@ func TestTurnBase(t *testing.T) {
 	for style, want := range map[merge.Style]string{"": "", merge.StyleMerge: "", merge.StyleSquash: "b"} {
 		r := new(Record)
 		r.Base, r.Head, r.Style = "b", "h", style
-		if got := turn(r, "p", 1); got.Base != want || got.Head != "h" || got.Parent != "p" || got.Sequence != 1 {
+		got := new(Merger).turn(r, "p", 1, nil)
+		if got.Base != want || got.Head != "h" || got.Parent != "p" || got.Sequence != 1 {
 			t.Errorf("style %q: %+v, want base %q", style, got, want)
 		}
 	}

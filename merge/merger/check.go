@@ -1,7 +1,6 @@
 package merger
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ var errUnneeded = errors.New("the check is not needed any more")
 func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l.checks[c.Number] = func() { cancel(errUnneeded) }
+	head := l.target.Head
 	spec := Check{Repo: l.Name.Repo, Target: l.Name.Target, Commit: t.commit, Tree: t.tree}
 	seen := map[string]int{}
 	for _, name := range l.Checks {
@@ -29,7 +29,7 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 	}
 	go func() {
 		defer cancel(nil)
-		verdicts, err := l.checkAll(ctx, spec, seen)
+		verdicts, err := l.checkAll(ctx, spec, head, seen)
 		l.send(ctx, func(ctx context.Context) error {
 			if l.checks[c.Number] == nil {
 				return nil // it was cancelled
@@ -39,7 +39,7 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 				return err
 			}
 			id, suspect := l.suspect(c.Chain)
-			if failures := l.learn(c.Number, t.tree, verdicts); suspect && len(failures) > 0 {
+			if failures := l.learn(c, t.tree, verdicts); suspect && len(failures) > 0 {
 				l.checkAlone(ctx, id, failures)
 			}
 			return nil
@@ -48,11 +48,13 @@ func (l *line) startCheck(ctx context.Context, c train.Check, t tip) {
 }
 
 // learn tells the train how a check ended, and returns what failed.
-func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) (failures []CheckResult) {
+func (l *line) learn(c train.Check, tree string, verdicts map[string]Verdict) (failures []CheckResult) {
 	passed := true
+	var passes []Pass
 	for _, name := range l.Checks {
 		v, ok := verdicts[name]
 		if passed = passed && v.Passed; !ok || v.Passed {
+			passes = append(passes, Pass{Check: name, Tree: tree, Task: v.Task, Principal: v.Principal})
 			continue
 		}
 		l.reported.set(tree+"/"+name, v.Failures)
@@ -60,15 +62,22 @@ func (l *line) learn(number uint64, tree string, verdicts map[string]Verdict) (f
 	}
 	l.failures.set(tree, failures)
 	if passed {
-		l.passed.set(tree, true)
+		l.passed.set(tree, passes)
+		for _, id := range c.Chain {
+			if e := l.records[id]; e != nil {
+				e.passed = passes
+			}
+		}
 	}
-	l.train.Verdict(number, passed)
+	l.train.Verdict(c.Number, passed)
 	return failures
 }
 
 // checkAll runs all checks of a tree beside each other, and ends the others when one has failed. seen has the number
-// of failures of each check that are known already.
-func (l *line) checkAll(ctx context.Context, spec Check, seen map[string]int) (map[string]Verdict, error) {
+// of failures of each check that are known already, and head is that of the target.
+func (l *line) checkAll(
+	ctx context.Context, spec Check, head string, seen map[string]int,
+) (map[string]Verdict, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type end struct {
@@ -81,7 +90,7 @@ func (l *line) checkAll(ctx context.Context, spec Check, seen map[string]int) (m
 		spec := spec
 		spec.Check = name
 		go func() {
-			v, err := l.check(ctx, spec, seen[name])
+			v, err := l.check(ctx, spec, head, seen[name])
 			ends <- end{name, v, err}
 		}()
 	}
@@ -104,120 +113,93 @@ func (l *line) checkAll(ctx context.Context, spec Check, seen map[string]int) (m
 }
 
 // check returns the verdict on one check of a tree: one that is kept, if it has passed or has more failures than are
-// known, else that of another run. Runs that were lost with their workers are repeated.
-func (l *line) check(ctx context.Context, spec Check, seen int) (Verdict, error) {
+// known, else that of another run. Each run ends: see run.go. Runs without a result are repeated. After maxLost in a
+// row the tree and the head of the target are tried alone, to find out whether the tree or the workers are at fault.
+func (l *line) check(ctx context.Context, spec Check, head string, seen int) (Verdict, error) {
 	key := l.Name.VerdictKey(spec.Tree, spec.Check)
-	for {
-		var v Verdict
-		if _, err := read(ctx, l.Client, key, &v); err != nil {
+	for lost := 0; ; {
+		v, err := l.verdict(ctx, key)
+		if err != nil {
 			return v, err
 		}
 		if v.Passed || v.Failures > seen {
 			return v, nil
 		}
-		if !v.Running {
-			if err := l.submitCheck(ctx, spec, &v); err != nil {
-				return v, err
-			}
-			if err := l.keep(ctx, key, &v); err != nil {
-				return v, err
-			}
-		}
-		task, ended, err := l.awaitCheck(ctx, v.Task)
+		r, err := l.runCheck(ctx, key, spec, &v)
 		if err != nil {
 			return v, err
 		}
-		v.Running = false
-		v.Runs++
-		switch ended {
+		if r.end == runLost {
+			if lost++; lost < maxLost {
+				l.Log.Warn("a check has no result", "check", spec.Check, "tree", spec.Tree, "times", lost, "why", r.words)
+			} else if r, err = l.blame(ctx, spec, head); err != nil {
+				return v, err
+			}
+		}
+		v.Running, v.Principal, v.Task = false, r.by, r.task
+		switch r.end {
 		case runPassed:
 			v.Passed = true
+			v.Runs++
 		case runFailed:
 			v.Failures++
-			v.Tail = tail(task)
+			v.Runs++
+			v.Tail = r.words
 		}
 		if err := l.keep(ctx, key, &v); err != nil {
 			return v, err
 		}
+		if r.end == runLost {
+			select {
+			case <-ctx.Done():
+				return v, context.Cause(ctx)
+			case <-time.After(l.pause(lost)):
+			}
+		}
 	}
+}
+
+// runCheck carries out a run of a check, or goes on with the one that a verdict names.
+func (l *line) runCheck(ctx context.Context, key interlock.Key, spec Check, v *Verdict) (run, error) {
+	end, err := l.quiet.beside(ctx)
+	if err != nil {
+		return run{}, err
+	}
+	defer end()
+	if !v.Running {
+		if err := l.submitCheck(ctx, spec, v); err != nil {
+			return run{}, err
+		}
+		if err := l.keep(ctx, key, v); err != nil {
+			return run{}, err
+		}
+	}
+	return l.awaitCheck(ctx, spec.Check, v.Task)
+}
+
+// verdict reads what is known of a check of a tree. What no merger has written counts for nothing.
+func (m *Merger) verdict(ctx context.Context, key interlock.Key) (v Verdict, err error) {
+	d, err := m.Client.Document(ctx, key)
+	if err != nil || d.Absent || json.Unmarshal(d.Body, &v) != nil || !m.wrote(d, v.By) {
+		return Verdict{}, err
+	}
+	return v, nil
+}
+
+// wrote reports whether a merger of this or a later version has written a document that names it as by. Earlier
+// versions let agents write such documents, and a server may have got credentials since.
+func (m *Merger) wrote(d interlock.Document, by string) bool {
+	return by == d.Principal && (by != "" || m.principal == "")
 }
 
 // keep writes a verdict.
 func (l *line) keep(ctx context.Context, key interlock.Key, v *Verdict) error {
+	v.By = l.principal
 	_, err := l.Client.Update(ctx, key, func(interlock.Document) (interlock.Write, error) {
 		return client.Put(key, encode(v)), nil
 	})
 	return err
 }
-
-// runEnd is how a run of a check ended.
-type runEnd int
-
-const (
-	runLost   runEnd = iota // its worker died, or it was cancelled: no verdict
-	runPassed               // the worker finished the task
-	runFailed               // the worker failed it
-)
-
-// submitCheck makes the task of a run. A merger that dies before the verdict names it leaves a run without a reader.
-func (l *line) submitCheck(ctx context.Context, spec Check, v *Verdict) error {
-	task, err := l.Client.Submit(ctx, client.TaskSpec{
-		Queue: l.Name.CheckQueue(spec.Check), Payload: spec, MaxAttempts: 1,
-		Purpose: fmt.Sprintf("check %s for %s", spec.Check, spec.Target),
-	})
-	v.Running, v.Task = true, task.ID.String()
-	return err
-}
-
-// awaitCheck waits for the end of a run, by this merger or an earlier one.
-func (l *line) awaitCheck(ctx context.Context, name string) (interlock.Task, runEnd, error) {
-	id, err := interlock.ParseTaskID(name)
-	if err != nil {
-		return interlock.Task{}, 0, err
-	}
-	task, err := l.Client.Await(ctx, id)
-	if forgotten(err) {
-		return task, runLost, nil
-	}
-	settled, ok := errors.AsType[*client.TaskError](err)
-	switch {
-	case err == nil && report(task).Failed:
-		return task, runFailed, nil
-	case err == nil:
-		return task, runPassed, nil
-	case !ok:
-		if errors.Is(context.Cause(ctx), errUnneeded) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			_, _ = l.Client.CancelTask(ctx, id, errUnneeded.Error())
-		}
-		return task, 0, err
-	}
-	task = settled.Task
-	if n := len(task.Attempts); task.State == interlock.TaskDead && n > 0 && task.Attempts[n-1].EndedBy == "nack" {
-		return task, runFailed, nil
-	}
-	return task, runLost, nil
-}
-
-// tail is the end of the report of a failed check.
-func tail(t interlock.Task) string {
-	text := cmp.Or(report(t).Tail, t.Reason)
-	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Reason != "" {
-		text = t.Attempts[n-1].Reason
-	}
-	return strings.ToValidUTF8(text[max(0, len(text)-maxTail):], "")
-}
-
-// report is the result of a check's task. A result of another form is none.
-func report(t interlock.Task) (r Report) {
-	if json.Unmarshal(t.Result, &r) != nil {
-		return Report{}
-	}
-	return r
-}
-
-const maxTail = 4 << 10
 
 // failed is the outcome of a submission with a tree that fails its checks on the head.
 func (l *line) failed(ctx context.Context, e *entry, against *Against) *Outcome {

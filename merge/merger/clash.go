@@ -47,6 +47,8 @@ func (l *line) clashes(ctx context.Context, r *Record, paths []string) []Clash {
 	for i, e := range others {
 		heads[i] = e.record.Head
 	}
+	ctx, cancel := l.limited(ctx)
+	defer cancel()
 	found, err := l.Boundary.Clashes(ctx, l.target.Head, r.Head, heads)
 	if err != nil {
 		l.Log.Warn("clashes in line are not known", "submission", r.ID, "error", err)
@@ -121,8 +123,8 @@ func Standing(
 ) (r Record, found bool, err error) {
 	keys := []interlock.Key{name.RecordKey(cmp.Or(s.Resubmits, s.ID, task.String()))}
 	if s.Workspace != "" && s.Resubmits == "" {
-		var last previousReturn
-		if found, err := read(ctx, c, name.workspaceKey(s.Workspace), &last); err != nil {
+		var last newest
+		if found, err := read(ctx, c, name.homeKey(s.home()), &last); err != nil {
 			return Record{}, false, err
 		} else if found {
 			keys = append(keys, name.RecordKey(last.Submission))

@@ -18,19 +18,19 @@ type deadRef struct {
 	dead  bool
 }
 
-func (d *deadRef) Move(ctx context.Context, m merge.Move) error {
+func (d *deadRef) Move(ctx context.Context, m merge.Move) (string, error) {
 	if d.dead {
-		return errors.New("a dead merger moves the ref")
+		return "", errors.New("a dead merger moves the ref")
 	}
 	d.dead = true
 	if d.after {
-		if err := d.Ref.Move(ctx, m); err != nil {
-			return err
+		if _, err := d.Ref.Move(ctx, m); err != nil {
+			return "", err
 		}
 	}
 	d.die()
 	<-ctx.Done()
-	return ctx.Err()
+	return "", ctx.Err()
 }
 
 // A merger dies between two steps of a landing, and the next one ends the landing: nothing is lost, nothing lands
@@ -39,6 +39,7 @@ func TestDeathBetweenTheSteps(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved=%v", after), func(t *testing.T) {
 			r := newRig(t)
+			r.signer = &merge.Signer{Format: "ssh", Key: "any", Program: r.program(anySignature)}
 			r.work(good)
 			a := r.submit(Submission{ID: "a", Head: r.commit(r.begin, files{"a": "1\n"})})
 			b := r.submit(Submission{ID: "b", Head: r.commit(r.begin, files{"b": "1\n"})})
@@ -126,12 +127,12 @@ type stoppedRef struct {
 	refused chan error
 }
 
-func (s *stoppedRef) Move(ctx context.Context, m merge.Move) error {
+func (s *stoppedRef) Move(ctx context.Context, m merge.Move) (string, error) {
 	close(s.stopped)
 	<-s.goOn
-	err := s.Ref.Move(context.WithoutCancel(ctx), m)
+	head, err := s.Ref.Move(context.WithoutCancel(ctx), m)
 	s.refused <- err
-	return err
+	return head, err
 }
 
 // The ref is moved by others while a chain is checked: the merger begins again on the new head.
@@ -154,7 +155,7 @@ type movedRef struct {
 	move func()
 }
 
-func (m *movedRef) Move(ctx context.Context, to merge.Move) error {
+func (m *movedRef) Move(ctx context.Context, to merge.Move) (string, error) {
 	if m.move != nil {
 		m.move()
 		m.move = nil

@@ -3,14 +3,16 @@
 //
 //	submitted ─► waiting ─► checked ─► staged ─► landed
 //	                │           └─► returned: its checks fail
-//	                └─────────► returned: conflict, sequence, policy ─► submitted again, in its old place
+//	                ├─────────► returned: conflict, guards, policy ─► submitted again, in its old place
+//	                └─────────► withdrawn, or superseded by a newer one of its workspace
 //
 // What it needs of the server are documents, tasks and one lease:
 //
 //	merge:REPO/TARGET                  Target: where the target is, and what is staged
 //	merge:REPO/TARGET/submission/ID    Record: a submission's place, tries and outcome
 //	merge:REPO/TARGET/landing/NUMBER   Landed: one landing
-//	merge:REPO/TARGET/workspace/NAME   which submission of a workspace was returned last
+//	merge:REPO/TARGET/workspace/NAME   which submission of a workspace is the newest
+//	merge:REPO/TARGET/health           Health: whether the merger works, and what it died of
 //	withdraw:REPO/TARGET/ID            an author's wish to withdraw a submission that the merger has in line
 //	verdict:REPO/TREE/CHECK            Verdict: the result of one check of one tree
 //	queue merge.REPO.TARGET            submissions, with payloads of type Submission and results of type Outcome
@@ -32,6 +34,7 @@
 // Package merger must never land a tree that was not checked, move a ref without the fence, or make a decision about
 // the order: package merge/train decides, and package merge makes the trees.
 //
-// Start reading at merger.go (Run), then line.go (the loop), land.go (the three steps) and check.go. What is opt-in has
-// a file each: lease.go (leases on paths), resolve.go (a neutral resolver), impact.go (lanes).
+// Start reading at merger.go (Run), then line.go (the loop), land.go (the three steps) and check.go. Beside these are
+// guard.go (what is usually an accident) and fault.go (failures of one submission). What is opt-in has a file each:
+// lease.go (leases on paths), resolve.go (a neutral resolver), impact.go (lanes).
 package merger

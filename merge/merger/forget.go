@@ -74,7 +74,7 @@ func (l *line) over(ctx context.Context, d interlock.Document) (bool, error) {
 	switch err := json.Unmarshal(d.Body, &r); {
 	case err != nil || r.State == Landed:
 		return false, nil
-	case r.State == Returned:
+	case r.State == Returned || r.State == Superseded:
 		return true, nil
 	}
 	waits, err := l.waits(ctx, r.Task)

@@ -31,7 +31,7 @@ func TestForget(t *testing.T) {
 	if _, err := r.author.CancelTask(t.Context(), cancelled, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	l := &line{Merger: &Merger{r.config("heir")}}
+	l := &line{Merger: &Merger{Config: r.config("heir")}}
 	seat, err := l.Client.Acquire(t.Context(), client.Request{
 		Keys: []interlock.Key{web.Key()}, OnConflict: interlock.Wait,
 	})
@@ -68,7 +68,9 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		string(web.Key()), string(web.LandingKey(1)), string(web.RecordKey("landed")), string(web.RecordKey("waiting")),
+		string(web.Key()), string(web.HealthKey()),
+		string(web.LandingKey(1)), string(web.RecordKey("landed")), string(web.RecordKey("waiting")),
+		string(web.repositoryKey()),
 	}
 	if got := there(); !slices.Equal(got, want) {
 		t.Errorf("after Keep: %q, want %q", got, want)

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"syscall"
@@ -67,16 +66,6 @@ func (r *rig) listen() []string {
 		<-done
 	})
 	return []string{victimAddress + "=" + l.Addr().String(), victimRepository + "=" + r.git.Dir}
-}
-
-// endSession ends the session of a process that was killed, as its ttl would some time later.
-func (r *rig) endSession(id string) {
-	r.t.Helper()
-	w := httptest.NewRecorder()
-	r.server.HTTPServer().Handler.ServeHTTP(w, httptest.NewRequest("DELETE", "http://localhost/v1/sessions/"+id, nil))
-	if w.Code/100 != 2 {
-		r.t.Fatalf("the session %s does not end: %d %s", id, w.Code, w.Body)
-	}
 }
 
 // TestKilledMerger kills a merger's process with SIGKILL at system calls that change something, from the seat to the

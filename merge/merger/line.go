@@ -1,6 +1,7 @@
 package merger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,13 +30,22 @@ type line struct {
 	ended   chan struct{} // closed when the owner has ended
 	last    []Landing     // the last landings, oldest first
 	checks  map[uint64]context.CancelFunc
+	quiet   *quiet
 	paused  bool
+	freeze  *Frozen             // nil: the target is not frozen
 	awaited map[train.ID]uint64 // places of submissions that an earlier merger had in line, until they are back
 	held    map[train.ID]bool   // submissions in line that wait for those
 
+	// refusals are those of landings that were staged before the seat was taken, by commit.
+	refusals map[string]*merge.Rejected
+
+	health  Health
+	settled bool // it has recovered
+	worked  bool // a submission has ended
+
 	trees    recent[step, stepResult]      // what was computed
 	reported recent[string, int]           // failures that the train knows, by tree and check
-	passed   recent[string, bool]          // by tree
+	passed   recent[string, []Pass]        // by tree
 	failures recent[string, []CheckResult] // by tree
 }
 
@@ -47,8 +57,16 @@ type entry struct {
 	record Record
 	paths  []string // that it touches, in order; none if it cannot land
 	lease  *client.Lease
-	alone  *aloneRun // nil until one of its trees has failed
-	reply  chan<- reply
+	// sound is a head of the target that reverts nothing under it. holders are leases of others on its paths, as far as
+	// they are known.
+	sound   string
+	holders []Holder
+	based   bool      // the submission that it builds on has landed
+	seeks   bool      // that one is not in line, and will be
+	alone   *aloneRun // nil until one of its trees has failed
+	fault   *fault    // why the repository has refused it
+	reply   chan<- reply
+	passed  []Pass // of the last chain with it that has passed
 }
 
 // reply ends the attempt of a submission's task.
@@ -73,14 +91,26 @@ func (l *line) run(ctx context.Context) error {
 	}()
 	look := time.NewTicker(l.Poll)
 	defer look.Stop()
+	polled := true
 	for {
-		l.release()
+		if err := l.restack(ctx, polled); err != nil {
+			return err
+		}
+		polled = false
 		if err := l.step(ctx); err != nil {
 			return err
 		}
 		var poll, recheck <-chan time.Time
-		if len(l.records) > 0 {
+		switch {
+		case len(l.records) > 0:
 			poll = look.C
+		case l.health.Failure == nil:
+		case time.Since(l.since) < recallWithin:
+			poll = look.C // what it failed at may come back
+		default:
+			if err := l.progress(ctx); err != nil {
+				return err
+			}
 		}
 		if fails := l.train.HeadFails(); fails {
 			l.Log.Warn("the head itself fails its checks: nothing is returned until it passes", "head", l.target.Head)
@@ -93,6 +123,10 @@ func (l *line) run(ctx context.Context) error {
 			worked <- nil
 			return err
 		case <-poll: // the queue may be paused no more
+			polled = true
+			if _, err := l.readFreeze(ctx); err != nil {
+				return err
+			}
 			if _, err := l.withdraw(ctx, slices.Sorted(maps.Keys(l.records))); err != nil {
 				return err
 			}
@@ -140,19 +174,27 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 	var s Submission
 	id := train.ID(task.ID.String())
 	delete(l.awaited, id)
-	back := func(why Why, format string, args ...any) error {
-		o := &Outcome{
-			Code: Returned, Submission: s.ID, Target: string(l.Name.Key()), Reason: why,
-			Message: fmt.Sprintf(format, args...),
-		}
+	end := func(o *Outcome) error {
+		o.Code, o.Submission, o.Target = Returned, s.ID, string(l.Name.Key())
 		replies <- reply{done: client.Done{Result: o}}
-		return nil
+		if l.health.Deaths[string(id)] == 0 {
+			return nil
+		}
+		return l.progress(ctx, string(id))
+	}
+	back := func(why Why, format string, args ...any) error {
+		return end(&Outcome{Reason: why, Message: fmt.Sprintf(format, args...)})
 	}
 	if err := decodeSubmission(task, &s); err != nil {
 		return back(WhyPolicy, "The submission cannot be read: %v. Correct it, and submit again.", err)
 	}
-	if err := l.findPlace(ctx, task, &s); err != nil {
+	st, err := l.findNewest(ctx, task, &s)
+	if err != nil {
 		return err
+	}
+	if st != nil && st.record != nil && st.record.State == Returned && !st.newer && s.Resubmits == "" &&
+		st.record.ID != s.ID {
+		s.Resubmits = st.record.ID
 	}
 	key := s.ID
 	if s.Resubmits != "" {
@@ -171,11 +213,25 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 			r = Record{} // its task was cancelled before a merger had it again
 		}
 	}
-	withdrawn, err := l.isWithdrawn(ctx, key, id)
+	own := found && r.Agent == task.Agent && r.Principal == task.Principal && r.Task != string(id)
+	switch {
+	case own && r.State == Landed:
+		there, err := l.landedStill(ctx, &r)
+		if err != nil {
+			return err
+		}
+		if !there { // the target was set back
+			found, r, s.Resubmits = false, Record{}, ""
+		}
+	case own && r.State == Superseded && s.Resubmits == "" && s.Head == r.Head: // it comes back as a new one
+		found, r = false, Record{}
+	}
+	withdrawn, err := l.isWithdrawn(ctx, key, id, task.Principal)
 	if err != nil {
 		return err
 	}
 	e := &entry{lease: lease, reply: replies}
+	done := func(context.Context) error { return nil } // when the record is durable
 	switch again := found && r.Task != string(id); {
 	case found && !again && r.State != Waiting:
 		replies <- reply{done: client.Done{Result: r.Outcome}} // the result was lost with its merger
@@ -190,19 +246,34 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		replies <- reply{done: client.Done{Result: o}}
 		return nil
 	case found && !again: // it was in line before this merger took the seat
-		if e.paths, _, err = l.unfit(ctx, &r); err != nil {
+		e.record = r
+		var o *Outcome
+		if e.paths, o, err = l.unfit(ctx, e); err != nil {
 			return err
 		}
-		if why := l.unclaimed(e, task.Claims); why != "" { // the rule is newer
-			e.record = r
-			o := l.back(e, WhyPolicy, &Against{l.target.Sequence, l.target.Head})
+		if why := l.unclaimed(e, task.Claims); o == nil && why != "" { // the rule is newer
+			o = l.back(e, WhyPolicy, &Against{l.target.Sequence, l.target.Head})
 			o.Message = why
-			if err := l.finish(ctx, &Staged{Old: l.target.Head, New: l.target.Head, Returns: []*Outcome{o}}); err != nil {
+		}
+		if o != nil && !contained(o) { // what the target has meanwhile, it returns when its turn comes
+			if err := l.giveBack(ctx, o); err != nil {
 				return err
 			}
 			replies <- reply{done: client.Done{Result: o}}
 			return nil
 		}
+	case st != nil && st.newer && !(found && !again):
+		o := l.superseded(key, st.newest.Submission)
+		if !found {
+			s.ID = key
+			if err := l.supersedeLate(ctx, task, place(task, lease), s, st, o); err != nil {
+				return err
+			}
+		}
+		replies <- reply{done: client.Done{Result: o}}
+		return nil
+	case again && own && r.State == Landed && s.Resubmits == "" && s.Head == r.Head:
+		return back(WhyPolicy, "Submission %q has landed: nothing is left to submit.", key)
 	case again && (s.Resubmits == "" || r.Agent != task.Agent || r.Principal != task.Principal):
 		return back(WhyPolicy, "Submission %q belongs to agent %q: submit under another id.", key, r.Agent)
 	case again && r.State != Returned:
@@ -226,21 +297,67 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 		s.ID = key
 		r.Submission, r.State, r.Task, r.Outcome = s, Waiting, string(id), nil
 		r.Admitted, r.Purpose = now, task.Purpose
-		r.Measured = false
+		r.Measured, r.Onto = false, ""
+		r.Priority = max(r.Priority, task.Priority)
 		r.Resolving, r.Resolutions, r.Resolved, r.Unresolved = nil, 0, nil, ""
-		var why string
-		if e.paths, why, err = l.unfit(ctx, &r); err != nil {
+		e.record = r
+		var o *Outcome
+		if e.paths, o, err = l.unfit(ctx, e); err != nil {
 			return err
-		} else if why != "" {
+		} else if o != nil {
+			if no, err := l.objectsNow(ctx, e, nil); contained(o) && err == nil && no != nil && no.Reason == WhyReverted {
+				o = no // the target has had all of it
+			}
+			o.Against, o.Tries = nil, 0 // it has no place to keep
+			return end(o)
+		}
+		if why := l.unclaimed(e, task.Claims); why != "" {
 			return back(WhyPolicy, "%s", why)
 		}
-		if why = l.unclaimed(e, task.Claims); why != "" {
-			return back(WhyPolicy, "%s", why)
+		if task.Priority > 0 && !l.mayHavePriority(task.Principal) {
+			return end(notPrior(task.Principal))
 		}
-		r.Clashes = l.clashes(ctx, &r, e.paths)
-		if err := l.commit(ctx, client.Put(l.Name.RecordKey(key), encode(r))); err != nil {
+		replaced := ""
+		if st != nil && st.record != nil && st.record.State == Waiting && st.record.ID != key {
+			replaced = st.record.ID
+		}
+		if o, err = l.unbased(ctx, &r, replaced); err != nil {
 			return err
+		} else if o != nil {
+			return end(o)
 		}
+		if o, err = l.objectsNow(ctx, e, nil); err != nil {
+			return err
+		} else if o != nil {
+			return end(o)
+		}
+		r.From = cmp.Or(e.record.From, r.Onto)
+		if first := l.goAhead(&r, place(task, lease), replaced); first != nil {
+			l.Log.Info("goes ahead by its priority", "submission", key, "priority", r.Priority, "of", first.ID)
+		}
+		var writes []interlock.Write
+		if replaced != "" {
+			writes, done = l.supersede(st.record, &r)
+		}
+		if r.Workspace != "" {
+			writes = append(writes, client.Put(l.Name.homeKey(r.home()), encode(newest{key, r.Task})))
+		}
+		r.Clashes = slices.DeleteFunc(l.clashes(ctx, &r, e.paths), func(c Clash) bool {
+			return len(writes) > 1 && c.Submission == st.record.ID // it is superseded
+		})
+		f, err := l.attempt(ctx, key, func(ctx context.Context) error {
+			return l.commit(ctx, append(writes, client.Put(l.Name.RecordKey(key), encode(r)))...)
+		})
+		if err != nil {
+			return err
+		} else if f != nil {
+			o := l.faulty(e, f, nil)
+			o.Tries = 0
+			return end(o)
+		}
+	}
+	if err := done(ctx); err != nil {
+		return err
 	}
 	e.record = r
 	l.records[id] = e
@@ -253,38 +370,69 @@ func (l *line) admit(ctx context.Context, task interlock.Task, lease *client.Lea
 	return nil
 }
 
-// unfit returns the paths that a submission touches, or why it can never land. What it finds would stop the whole
-// line later.
-func (l *line) unfit(ctx context.Context, r *Record) (paths []string, why string, err error) {
-	for _, id := range []string{r.Head, r.Base} {
-		if id == "" {
-			continue
-		}
-		kind, err := l.Files.Kind(ctx, id)
-		if err == nil && kind == "" && l.Fetch != nil {
-			var found bool
-			if found, err = l.Fetch(ctx, r.ID); found {
-				kind, err = l.Files.Kind(ctx, id)
+// unfit returns the paths that a submission touches, or the outcome of one that can never land.
+func (l *line) unfit(ctx context.Context, e *entry) (paths []string, o *Outcome, err error) {
+	r := &e.record
+	against := &Against{l.target.Sequence, l.target.Head}
+	if f := l.doomed(train.ID(r.Task)); f != nil {
+		return nil, l.faulty(e, f, against), nil
+	}
+	before := l.health.Working
+	if err := l.working(ctx, r.Task); err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, l.working(ctx, before)) }()
+	policy := func(cause Cause, words, format string, args ...any) *Outcome {
+		o := l.back(e, WhyPolicy, against)
+		o.Cause, o.Words, o.Message = cause, words, fmt.Sprintf(format, args...)
+		return o
+	}
+	f, err := l.attempt(ctx, r.ID, func(ctx context.Context) (err error) {
+		for _, id := range []string{r.Head, r.Base} {
+			if id == "" {
+				continue
+			}
+			kind, err := l.Files.Kind(ctx, id)
+			if err == nil && kind == "" && l.Fetch != nil {
+				var found bool
+				if found, err = l.Fetch(ctx, r.ID); found && err == nil {
+					kind, err = l.Files.Kind(ctx, id)
+				}
+			}
+			switch {
+			case err != nil:
+				return err
+			case kind == "":
+				return &merge.Missing{Object: id}
+			case kind != "commit":
+				o = policy(CauseObjects, "", "The object %s is a %s: submit a commit.", id, kind)
+				return nil
 			}
 		}
-		switch {
-		case err != nil:
-			return nil, "", err
-		case kind == "":
-			return nil, missing(id), nil
-		case kind != "commit":
-			return nil, fmt.Sprintf("The object %s is a %s: submit a commit.", id, kind), nil
+		if err := l.goesOn(ctx, r); err != nil {
+			return err
 		}
+		paths, err = l.Boundary.Admit(ctx, l.turn(r, l.target.Head, l.target.Sequence+1, l.Checks))
+		return err
+	})
+	refused := refusal(err)
+	switch {
+	case err == nil && f == nil:
+		return paths, o, nil
+	case err == nil:
+		return nil, l.faulty(e, f, against), nil
+	case refused == nil:
+		return nil, nil, err
+	case refused.Reason == whyMissing:
+		return nil, policy(CauseMissing, "", "%s", missing(strings.Join(refused.Paths, ", "))), nil
+	case refused.Reason == merge.ReasonObjects:
+		return nil, policy(CauseObjects, refused.Detail, "The submission cannot land: %s.", refused.Error()), nil
 	}
-	paths, err = l.Boundary.Admit(ctx, turn(r, l.target.Head, l.target.Sequence+1))
-	if gone, ok := errors.AsType[*merge.Missing](err); ok {
-		return nil, missing(gone.Object), nil
-	}
-	if refused, ok := errors.AsType[*merge.Refusal](err); ok {
-		return nil, "The submission cannot land: " + refused.Error() + ".", nil
-	}
-	return paths, "", err
+	return nil, policy(Cause(refused.Reason), "", "The submission cannot land: %s.", refused.Error()), nil
 }
+
+// contained reports whether a submission cannot land because the target has all of it.
+func contained(o *Outcome) bool { return o.Cause == Cause(merge.ReasonEmpty) }
 
 func missing(object string) string {
 	return fmt.Sprintf("The repository lacks the commit or file %s: push it to the repository of the merge queue, "+
@@ -298,24 +446,6 @@ func place(task interlock.Task, lease *client.Lease) uint64 {
 		first = min(first, a.Fence)
 	}
 	return uint64(first)
-}
-
-// findPlace has a submission of a workspace take the place of the workspace's one that was returned last.
-func (l *line) findPlace(ctx context.Context, task interlock.Task, s *Submission) error {
-	if s.Workspace == "" || s.Resubmits != "" {
-		return nil
-	}
-	var last previousReturn
-	if found, err := read(ctx, l.Client, l.Name.workspaceKey(s.Workspace), &last); err != nil || !found {
-		return err
-	}
-	var r Record
-	_, err := read(ctx, l.Client, l.Name.RecordKey(last.Submission), &r)
-	mine := r.Agent == task.Agent && r.Principal == task.Principal && r.Workspace == s.Workspace
-	if mine && (r.State == Returned && r.Submission.ID != s.ID || r.Task == task.ID.String()) {
-		s.Resubmits = last.Submission
-	}
-	return err
 }
 
 // waits reports whether a task may still be handed out.
@@ -357,14 +487,25 @@ func decodeSubmission(task interlock.Task, s *Submission) error {
 	if len(s.Message) > maxMessage || strings.ContainsRune(s.Message, 0) {
 		err = errors.Join(err, fmt.Errorf("the message is no text of at most %d bytes", maxMessage))
 	}
+	for _, w := range s.Allow {
+		if !slices.Contains(Allowable(), w) {
+			err = errors.Join(err, fmt.Errorf("%q cannot be allowed: want one of %s", w, join(Allowable())))
+		}
+	}
 	if s.Base != "" {
 		err = errors.Join(err, git.CheckObject(s.Base))
 	}
 	if s.Resubmits != "" {
 		err = errors.Join(err, git.CheckName(s.Resubmits))
 	}
+	if s.On != "" {
+		err = errors.Join(err, git.CheckName(s.On))
+	}
 	if s.Workspace != "" {
 		err = errors.Join(err, git.CheckName(s.Workspace))
+	}
+	if s.WorkspaceID != "" {
+		err = errors.Join(err, git.CheckName(s.WorkspaceID))
 	}
 	return err
 }
@@ -389,10 +530,19 @@ func (l *line) step(ctx context.Context) error {
 			if l.paused, err = l.isPaused(ctx); err != nil || l.paused {
 				return err
 			}
+			if changed, err := l.readFreeze(ctx); err != nil {
+				return err
+			} else if changed {
+				l.hold()
+				continue // another plan may land
+			}
 			if l.awaitsAlone(ctx, p.Settle) {
 				return nil
 			}
 			if err := l.settle(ctx, p.Settle); err != nil {
+				return err
+			}
+			if err := l.restack(ctx, false); err != nil {
 				return err
 			}
 			continue

@@ -28,7 +28,7 @@ func TestLeftoverLocks(t *testing.T) {
 		}
 		return name
 	}
-	for _, ref := range []string{"refs/heads/main", merge.FenceRef("refs/heads/main"), "HEAD"} {
+	for _, ref := range []string{"refs/heads/main", merge.FenceRef("refs/heads/main"), merge.IdentityRef, "HEAD"} {
 		t.Run(filepath.Base(ref), func(t *testing.T) {
 			r := newRig(t)
 			r.work(good)

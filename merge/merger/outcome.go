@@ -18,6 +18,12 @@ func landed(name Name, landing *Landing) *Outcome {
 		}
 		text += "."
 	}
+	if len(landing.Allowed) > 0 {
+		text += fmt.Sprintf(" Its author allowed: %s.", join(landing.Allowed))
+	}
+	for _, h := range landing.Held {
+		text += fmt.Sprintf(" %s: tell its holder.", h)
+	}
 	for _, r := range landing.Renamed {
 		text += fmt.Sprintf(" Its number was taken: %q is %q there.", r.From, r.To)
 	}
@@ -36,15 +42,11 @@ func (l *line) back(e *entry, why Why, against *Against) *Outcome {
 
 // returned is the outcome of a submission that cannot be merged onto the head and the landings that are staged with it.
 func (l *line) returned(e *entry, res stepResult, against *Against, staged []Landing) *Outcome {
-	if len(res.problems) > 0 {
-		o := l.back(e, WhySequence, against)
-		for _, p := range res.problems {
-			o.Sequence = append(o.Sequence, p.String())
-		}
-		o.Message = fmt.Sprintf(
-			"Your change is kept. %s. Rename, and %s.", strings.Join(o.Sequence, "; "), submitAgain(&e.record),
-		)
-		return o
+	if res.fault != nil {
+		return l.faulty(e, res.fault, against)
+	}
+	if res.objection != nil {
+		return l.objected(e, res.objection, against)
 	}
 	r := res.refusal
 	if r.Reason != merge.ReasonConflict {
@@ -100,4 +102,12 @@ func submitAgain(r *Record) string {
 		return "run `interlock workspace submit`: your place is kept"
 	}
 	return "submit again with \"resubmits\": your place is kept"
+}
+
+func join(list []Why) string {
+	words := make([]string, len(list))
+	for i, w := range list {
+		words[i] = string(w)
+	}
+	return strings.Join(words, ", ")
 }

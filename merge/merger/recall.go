@@ -60,16 +60,25 @@ func (l *line) release() {
 	if time.Since(l.since) > recallWithin {
 		clear(l.awaited)
 	}
-	for id := range l.held {
-		e := l.records[id]
-		if e != nil && l.awaits(e.record.Place) {
-			continue
-		}
-		delete(l.held, id)
-		if e != nil {
-			l.train.Add(train.Submission{ID: id, Place: e.record.Place, Impacts: e.record.Impacts})
+	for more := true; more; { // a base lets what builds on it in
+		more = false
+		for id := range l.held {
+			e := l.records[id]
+			if e == nil {
+				delete(l.held, id)
+				continue
+			}
+			after, ready := l.onto(e)
+			if !ready || l.awaits(e.record.Place) {
+				continue
+			}
+			delete(l.held, id)
+			r := &e.record
+			l.train.Add(train.Submission{ID: id, Place: r.Place, Ahead: r.Ahead, After: after, Impacts: r.Impacts})
+			more = true
 		}
 	}
+	l.hold()
 }
 
 // awaits reports whether a submission ahead of a place has not come back.

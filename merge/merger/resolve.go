@@ -97,9 +97,9 @@ func (l *line) resolve(ctx context.Context, id train.ID, o *Outcome) error {
 	}
 	task, err := l.Client.Submit(ctx, client.TaskSpec{
 		Queue: l.Resolver, Payload: p, MaxAttempts: 1, Deadline: l.ResolveWithin,
-		Purpose: fmt.Sprintf("resolve %s with %s/%s", r.ID, l.Name.Repo, l.Name.Target),
+		Purpose: fmt.Sprintf("resolve %s with %s", r.ID, l.Name),
 		// One that is submitted again goes to a resolver again, also with the same conflict.
-		ID: fmt.Sprintf("resolve/%s/%s/%s/%.12s/%.12s", l.Name.Repo, l.Name.Target, r.Task, p.Ours, p.Theirs),
+		ID: fmt.Sprintf("resolve/%s/%s/%.12s/%.12s", l.Name.Queue(), r.Task, p.Ours, p.Theirs),
 	})
 	if err != nil {
 		return err
@@ -199,11 +199,15 @@ func (l *line) resolved(ctx context.Context, id train.ID, by Resolved, failed er
 	} else if fault, err := l.fault(ctx, by.Commit, was); err != nil {
 		return err
 	} else if why = fault; why == "" {
-		r.Head, r.Base, r.Resolved, r.Measured = by.Commit, "", &by, false
-		if paths, why, err = l.unfit(ctx, &r); err != nil {
+		r.Head, r.Base, r.From, r.Resolved, r.Measured = by.Commit, "", "", &by, false
+		next := &entry{record: r}
+		var o *Outcome
+		if paths, o, err = l.unfit(ctx, next); err != nil {
 			return err
 		}
-		if why == "" {
+		if o != nil {
+			why = o.Message
+		} else {
 			why = l.unclaimed(&entry{paths: paths}, e.lease.Claims())
 		}
 	}

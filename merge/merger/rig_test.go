@@ -35,6 +35,7 @@ type rig struct {
 	git     git.Repository
 	author  *client.Client
 	begin   string // the first commit
+	signer  *merge.Signer
 }
 
 func newRig(t *testing.T) *rig {
@@ -179,13 +180,13 @@ func (r *rig) configOf(c *client.Client, agent string) Config {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	b, err := merge.Open(ctx, merge.Config{Repository: r.git.Dir, Profile: profile})
+	b, err := merge.Open(ctx, merge.Config{Repository: r.git.Dir, Profile: profile, Signer: r.signer})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = b.Close() })
 	return Config{
-		Client: c, Name: web, Ref: "refs/heads/main", Boundary: b,
+		Client: c, Name: web, Boundary: b,
 		Target: &merge.Target{Repository: r.git, Ref: "refs/heads/main"}, Files: &Repository{r.git},
 		Log:     slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("merger", agent),
 		Profile: profile.Digest(), Train: train.Config{Runners: 4}, Poll: 5 * time.Millisecond, Retry: time.Millisecond,
@@ -270,4 +271,14 @@ func (r *rig) landings() []string {
 		"log", "--first-parent", "--reverse", "--format=%(trailers:key=Interlock-Submission,valueonly)",
 		r.begin+"..refs/heads/main",
 	))
+}
+
+// newLine is a line with submissions, and without a server.
+func newLine(t *testing.T, list ...Record) *line {
+	t.Helper()
+	l := &line{Merger: &Merger{}, records: map[train.ID]*entry{}, train: train.New(train.Config{})}
+	for _, r := range list {
+		l.records[train.ID(r.ID)] = &entry{record: r}
+	}
+	return l
 }

@@ -3,8 +3,10 @@ package merger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/interlockdev/interlock"
@@ -57,6 +59,42 @@ func Setup(ctx context.Context, c *client.Client, name Name, checks ...string) e
 	return register(ctx, c, wanted)
 }
 
+// FreeWorkers has the queues of checks end a run that takes its worker longer than a limit, so that one that hangs is
+// free for others. A queue with a limit keeps it. It returns a sentence for each queue that an operator should change:
+// one with a shorter limit, and one that the own credential may not change.
+func FreeWorkers(
+	ctx context.Context, c *client.Client, name Name, within time.Duration, checks ...string,
+) (todo []string, err error) {
+	queues, err := c.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	within = min(within, interlock.MaxMaxHold)
+	for i := range queues {
+		q := queues[i].TaskQueue
+		if !slices.ContainsFunc(checks, func(check string) bool { return name.CheckQueue(check) == q.Name }) {
+			continue
+		}
+		why := ""
+		switch {
+		case q.MaxHold == 0:
+			q.MaxHold = within
+			err := c.SetQueue(ctx, q)
+			if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeForbidden {
+				why = "a worker that hangs is never free"
+			} else if err != nil {
+				return nil, fmt.Errorf("queue %s: %w", q.Name, err)
+			}
+		case q.MaxHold < within:
+			why = fmt.Sprintf("a run ends after %v", q.MaxHold)
+		}
+		if why != "" {
+			todo = append(todo, fmt.Sprintf("%s: `interlock queue set %s --max-hold %v` changes that", why, q.Name, within))
+		}
+	}
+	return todo, nil
+}
+
 // SetupResolver registers the queue of resolvers, if it is missing.
 func SetupResolver(ctx context.Context, c *client.Client, queue string) error {
 	return register(ctx, c, []interlock.TaskQueue{{Name: queue, MaxAttempts: 1}})
@@ -91,7 +129,7 @@ func Submit(ctx context.Context, c *client.Client, name Name, s Submission, purp
 	}
 	spec := client.TaskSpec{Queue: name.Queue(), Payload: s, Purpose: purpose}
 	if s.ID != "" {
-		spec.ID = fmt.Sprintf("merge/%s/%s/%s/%.12s", name.Repo, name.Target, s.ID, s.Head)
+		spec.ID = fmt.Sprintf("%s/%s/%.12s", name.Queue(), s.ID, s.Head)
 	}
 	return c.Submit(ctx, spec)
 }

@@ -32,7 +32,7 @@ func (r *rig) verify(c Config, staged *Staged) {
 		if ok, err := read(ctx, r.author, web.RecordKey(landing.Submission), &record); err != nil || !ok {
 			r.t.Fatalf("the record of %s: %v, %v", landing.Submission, ok, err)
 		}
-		again, err := c.Boundary.Land(ctx, turn(&record, parent, n))
+		again, err := c.Boundary.Land(ctx, new(Merger).turn(&record, parent, n, landing.Checks))
 		if err != nil || again.Commit != landing.Commit || landing.Parent != parent {
 			r.t.Errorf("landing %d is %+v, and computed anew %+v, %v", n, landing, again, err)
 		}

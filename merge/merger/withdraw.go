@@ -15,11 +15,6 @@ import (
 // beside the seat's lease that names the task. The merger looks for wishes each Config.Poll, before it lands or returns
 // something, and when it takes a task. The wish stays, so that a merger that takes over finds it as well.
 
-// withdrawKey is the key of a wish to withdraw. It lies outside the seat's lease, because authors write it.
-func (n Name) withdrawKey(id string) interlock.Key {
-	return interlock.Key("withdraw:" + n.Repo + "/" + n.Target + "/" + id)
-}
-
 // withdrawal asks the merger to end a submission that it has in line.
 type withdrawal struct {
 	Task string `json:"task"`
@@ -59,7 +54,17 @@ func Withdraw(ctx context.Context, c Withdrawer, name Name, id string) (task int
 	if found {
 		id = r.ID
 	}
-	return task, true, c.Put(ctx, name.withdrawKey(id), encode(withdrawal{Task: task.String()}))
+	key := name.withdrawKey(id)
+	if err := c.Put(ctx, key, encode(withdrawal{Task: task.String()})); err != nil {
+		return task, false, err
+	}
+	if d, err := c.Document(ctx, key); err == nil && d.Principal != t.Principal {
+		return task, true, &interlock.Error{Code: interlock.CodeForbidden, Message: fmt.Sprintf(
+			"submission %q is that of credential %q, and you are %q: only the former and that of the merger withdraw what "+
+				"a merger has in line", id, t.Principal, d.Principal,
+		)}
+	}
+	return task, true, nil
 }
 
 // withdraw ends the submissions among those in line that their authors have withdrawn, and reports whether there are
@@ -75,8 +80,7 @@ func (l *line) withdraw(ctx context.Context, ids []train.ID) (some bool, err err
 	}
 	for i, d := range got.Documents {
 		e := l.records[ids[i]]
-		var w withdrawal
-		if d.Absent || json.Unmarshal(d.Body, &w) != nil || w.Task != e.record.Task {
+		if !l.wishes(d, e.record.Task, e.record.Principal) {
 			continue
 		}
 		o, err := l.endWithdrawn(ctx, &e.record)
@@ -91,11 +95,18 @@ func (l *line) withdraw(ctx context.Context, ids []train.ID) (some bool, err err
 	return some, nil
 }
 
-// isWithdrawn reports whether the author has withdrawn the submission with a name and a task.
-func (l *line) isWithdrawn(ctx context.Context, name string, task train.ID) (bool, error) {
+// isWithdrawn reports whether the author has withdrawn the submission with a name, a task and a principal.
+func (l *line) isWithdrawn(ctx context.Context, name string, task train.ID, principal string) (bool, error) {
+	d, err := l.Client.Document(ctx, l.Name.withdrawKey(name))
+	return err == nil && l.wishes(d, string(task), principal), err
+}
+
+// wishes reports whether a document is the wish of a submission's author, or of our own credential, to withdraw it.
+// Other agents can write such a document as well.
+func (l *line) wishes(d interlock.Document, task, principal string) bool {
 	var w withdrawal
-	_, err := read(ctx, l.Client, l.Name.withdrawKey(name), &w)
-	return w.Task == string(task), err
+	return !d.Absent && json.Unmarshal(d.Body, &w) == nil && w.Task == task &&
+		(d.Principal == principal || d.Principal == l.principal)
 }
 
 // withdrawn is the outcome of a withdrawn submission.
@@ -108,25 +119,36 @@ func (l *line) withdrawn(id string) *Outcome {
 // endWithdrawn deletes the record of a withdrawn submission, and cancels the task of its resolver.
 func (l *line) endWithdrawn(ctx context.Context, r *Record) (*Outcome, error) {
 	o := l.withdrawn(r.ID)
-	if r.Resolving != nil {
-		id, err := interlock.ParseTaskID(r.Resolving.Task)
-		if err != nil {
-			return nil, err
-		}
-		_, err = l.Client.CancelTask(ctx, id, "the submission "+r.ID+" was withdrawn")
-		refused, ok := errors.AsType[*interlock.Error](err)
-		switch {
-		case err == nil:
-			o.Message += fmt.Sprintf(" The task of its resolver, %s, is cancelled.", id)
-		case !ok:
-			return nil, err
-		case refused.Code == interlock.CodeHeld:
-			o.Message += fmt.Sprintf(" A resolver has its conflict, as task %s: the result will be ignored.", id)
-		}
+	text, err := l.cancelResolver(ctx, r, "withdrawn")
+	if err != nil {
+		return nil, err
 	}
+	o.Message += text
 	if err := l.commit(ctx, client.Delete(l.Name.RecordKey(r.ID))); err != nil {
 		return nil, err
 	}
 	l.Log.Info("withdrawn", "submission", r.ID)
 	return o, nil
+}
+
+// cancelResolver cancels the task of the resolver that has a submission's conflict, and returns a sentence about it.
+func (l *line) cancelResolver(ctx context.Context, r *Record, how string) (string, error) {
+	if r.Resolving == nil {
+		return "", nil
+	}
+	id, err := interlock.ParseTaskID(r.Resolving.Task)
+	if err != nil {
+		return "", err
+	}
+	_, err = l.Client.CancelTask(ctx, id, "the submission "+r.ID+" was "+how)
+	refused, ok := errors.AsType[*interlock.Error](err)
+	switch {
+	case err == nil:
+		return fmt.Sprintf(" The task of its resolver, %s, is cancelled.", id), nil
+	case !ok:
+		return "", err
+	case refused.Code == interlock.CodeHeld:
+		return fmt.Sprintf(" A resolver has its conflict, as task %s: the result will be ignored.", id), nil
+	}
+	return "", nil
 }

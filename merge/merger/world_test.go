@@ -46,6 +46,8 @@ type world struct {
 	fence   merge.Fence
 	commits map[string]modelCommit
 	passed  map[string]bool // trees
+	signs   bool            // landings are signed, each time in another way
+	slots   int             // of a worker
 }
 
 // modelCommit is a commit: of an author, with what it changes, or a landing.
@@ -54,10 +56,13 @@ type modelCommit struct {
 	tree       files
 	sequence   uint64
 	submission string
+	signature  string
 }
 
 // id is what git would compute.
-func (c *modelCommit) id() string { return hash(c.parent, treeID(c.tree), c.sequence, c.submission) }
+func (c *modelCommit) id() string {
+	return hash(c.parent, treeID(c.tree), c.sequence, c.submission, c.signature)
+}
 
 func treeID(tree files) string {
 	var parts []any
@@ -86,7 +91,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-func runWorld(t *testing.T, seed uint64) {
+// newWorld makes a world without mergers and workers, and an author in it. end ends it.
+func newWorld(t *testing.T, seed uint64, faults int) (w *world, author *client.Client, end func()) {
 	ctx := context.Background()
 	j, err := (&memjournal.Store{}).Open(ctx)
 	if err != nil {
@@ -100,26 +106,33 @@ func runWorld(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
-		t: t, streams: server.NewStreams(srv, server.StreamConfig{}), rng: rand.New(rand.NewPCG(seed, 0)), faults: 12,
-		commits: map[string]modelCommit{}, passed: map[string]bool{},
+	w = &world{
+		t: t, streams: server.NewStreams(srv, server.StreamConfig{}), rng: rand.New(rand.NewPCG(seed, 0)), faults: faults,
+		commits: map[string]modelCommit{}, passed: map[string]bool{}, slots: 40,
 	}
-	defer func() { _ = s.Close(ctx) }()
-	defer w.streams.Cut(nil)
 	w.head = w.add(modelCommit{tree: files{"README": "1"}})
-	author, err := client.New(ctx, w.streams.Dial, client.Config{Agent: "author"})
-	if err != nil {
+	if author, err = client.New(ctx, w.streams.Dial, client.Config{Agent: "author"}); err != nil {
 		t.Fatal(err)
 	}
-	defer author.Close(ctx)
 	if err := Setup(ctx, author, web, "check"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, end := context.WithCancel(ctx)
+	return w, author, func() {
+		_ = author.Close(ctx)
+		w.streams.Cut(nil)
+		_ = s.Close(ctx)
+	}
+}
+
+func runWorld(t *testing.T, seed uint64) {
+	w, author, endWorld := newWorld(t, seed, 16)
+	defer endWorld()
+	w.signs = seed%2 == 0
+	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
-	running.Go(func() { w.check(ctx, author) })
+	running.Go(func() { w.keepWorker(ctx, w.anyCheck) })
 	for slot := range 3 {
 		running.Go(func() { w.keepMerger(ctx, fmt.Sprintf("merger-%d", slot)) })
 	}
@@ -150,7 +163,7 @@ func runWorld(t *testing.T, seed uint64) {
 func (w *world) settle(ctx context.Context, author *client.Client, begin string, tasks map[string]interlock.TaskID) {
 	want := map[string]string{} // landed, and their commits
 	for id, task := range tasks {
-		wait, cancel := context.WithTimeout(ctx, 10*time.Hour)
+		wait, cancel := context.WithTimeout(ctx, 100*time.Hour)
 		settled, err := author.Await(wait, task)
 		cancel()
 		if err != nil {
@@ -163,7 +176,7 @@ func (w *world) settle(ctx context.Context, author *client.Client, begin string,
 		switch {
 		case o.Code == Landed:
 			want[id] = o.Landing.Commit
-		case o.Code != Returned || o.Reason != WhyConflict && o.Reason != WhyChecks:
+		case o.Code != Returned || o.Reason != WhyConflict && o.Reason != WhyChecks && o.Reason != WhyFailed:
 			w.t.Errorf("%s: %+v", id, o)
 		}
 		var r Record
@@ -189,30 +202,79 @@ func (w *world) settle(ctx context.Context, author *client.Client, begin string,
 	}
 }
 
-// check works on the checks.
-func (w *world) check(ctx context.Context, c *client.Client) {
-	err := c.Work(ctx, client.Worker{
-		Queue: web.CheckQueue("check"), Concurrency: 4, Drain: time.Millisecond,
-		Handle: func(_ context.Context, job *client.Job) (client.Done, error) {
-			var check Check
-			if err := job.Decode(&check); err != nil {
-				return client.Done{}, err
-			}
-			<-time.After(time.Second)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			for _, text := range w.commits[check.Commit].tree {
-				if strings.HasSuffix(text, "bad") {
-					return client.Done{}, errors.New("the tree is bad")
+// keepWorker runs a worker of the checks, and another one when that has died. try checks a tree.
+func (w *world) keepWorker(ctx context.Context, try func(ctx context.Context, p *process, tree files) (Report, error)) {
+	for ctx.Err() == nil {
+		p := &process{w: w}
+		p.ctx, p.cancel = context.WithCancel(ctx)
+		c, err := client.New(ctx, p.dial, client.Config{Agent: "worker"})
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		err = c.Work(p.ctx, client.Worker{
+			Queue: web.CheckQueue("check"), Concurrency: w.slots, Drain: time.Millisecond,
+			Handle: func(ctx context.Context, job *client.Job) (client.Done, error) {
+				var check Check
+				if err := job.Decode(&check); err != nil {
+					return client.Done{}, err
 				}
-			}
-			w.passed[check.Tree] = true
-			return client.Done{}, nil
-		},
-	})
-	if err != nil && ctx.Err() == nil {
-		w.t.Errorf("the worker: %v", err)
+				<-time.After(time.Second)
+				w.mu.Lock()
+				tree := w.commits[check.Commit].tree
+				w.mu.Unlock()
+				report, err := try(ctx, p, tree)
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.passed[check.Tree] = w.passed[check.Tree] || err == nil && !report.Failed && !report.Lost
+				return client.Done{Result: report}, err
+			},
+		})
+		if err != nil && p.ctx.Err() == nil {
+			w.t.Errorf("the worker: %v", err)
+		}
+		p.cut(true)
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = c.Close(gone)
+		<-time.After(time.Second)
 	}
+}
+
+// judge is a check that some trees do not pass.
+func judge(tree files) (Report, error) {
+	for _, text := range tree {
+		if strings.HasSuffix(text, "bad") {
+			return Report{}, errors.New("the tree is bad")
+		}
+	}
+	return Report{}, nil
+}
+
+// anyCheck is a check, or a fault: its worker dies, hangs for longer than the limit, or cannot try.
+func (w *world) anyCheck(ctx context.Context, p *process, tree files) (Report, error) {
+	w.mu.Lock()
+	fault := w.rng.IntN(30)
+	if w.faults == 0 {
+		fault = 30
+	}
+	if fault < 3 {
+		w.faults--
+	}
+	w.mu.Unlock()
+	switch fault {
+	case 0:
+		return Report{}, p.die()
+	case 1:
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Hour):
+		}
+		return Report{}, errors.New("too late")
+	case 2:
+		return Report{Lost: true, Tail: "no disk"}, nil
+	}
+	return judge(tree)
 }
 
 // keepMerger runs a merger, and another one when that has died.
@@ -226,7 +288,7 @@ func (w *world) keepMerger(ctx context.Context, name string) {
 			return
 		}
 		m, err := New(Config{
-			Client: c, Name: web, Ref: "refs/heads/main", Boundary: p, Target: (*processRef)(p), Files: p, Profile: "model",
+			Client: c, Name: web, Boundary: p, Target: (*processRef)(p), Files: p, Profile: "model",
 			Train: train.Config{Runners: 3},
 		})
 		if err != nil {
@@ -357,9 +419,9 @@ func (r *processRef) Claim(_ context.Context, token uint64) (at merge.Position, 
 	return at, err
 }
 
-func (r *processRef) Move(_ context.Context, m merge.Move) error {
+func (r *processRef) Move(_ context.Context, m merge.Move) (string, error) {
 	p := (*process)(r)
-	return p.call(func() error {
+	return m.New, p.call(func() error {
 		w := p.w
 		if err := w.stale(m.Token); err != nil {
 			return err
@@ -375,6 +437,9 @@ func (r *processRef) Move(_ context.Context, m merge.Move) error {
 			if c := w.commits[at]; c.parent != "" && c.sequence != w.commits[c.parent].sequence+1 {
 				w.t.Errorf("landing %d is on number %d", c.sequence, w.commits[c.parent].sequence)
 			}
+			if signed := w.commits[at].signature != ""; signed != w.signs {
+				w.t.Errorf("landing %d is signed: %v, want %v", w.commits[at].sequence, signed, w.signs)
+			}
 			at = w.commits[at].parent
 		}
 		if at == "" {
@@ -385,6 +450,33 @@ func (r *processRef) Move(_ context.Context, m merge.Move) error {
 	})
 }
 
+func (r *processRef) Taken(_ context.Context, m merge.Move, head string) (taken string, err error) {
+	p := (*process)(r)
+	err = p.call(func() error {
+		for at := head; at != "" && at != m.Old; at = p.w.commits[at].parent {
+			if at == m.New {
+				taken = at
+			}
+		}
+		return nil
+	})
+	return taken, err
+}
+
+func (r *processRef) Revoke(ctx context.Context, _ uint64) (merge.Position, error) {
+	return r.Read(ctx)
+}
+
+func (r *processRef) Probe(context.Context, string) error {
+	return (*process)(r).call(func() error { return nil })
+}
+
+func (p *process) Probe(context.Context, string) error { return p.call(func() error { return nil }) }
+
+func (r *processRef) Identity(context.Context) (merge.Identity, error) {
+	return merge.Identity{ID: "model"}, nil
+}
+
 func (r *processRef) RemoveLocks(context.Context, time.Time) ([]string, error) { return nil, nil }
 
 func (p *process) Land(_ context.Context, t merge.Turn) (l merge.Landing, err error) {
@@ -392,7 +484,9 @@ func (p *process) Land(_ context.Context, t merge.Turn) (l merge.Landing, err er
 		w := p.w
 		parent, head := w.commits[t.Parent], w.commits[t.Head]
 		base := w.commits[head.parent]
-		c := modelCommit{parent: t.Parent, tree: maps.Clone(parent.tree), sequence: t.Sequence, submission: t.ID}
+		c := modelCommit{
+			parent: t.Parent, tree: maps.Clone(parent.tree), sequence: t.Sequence, submission: t.ID, signature: t.Signature,
+		}
 		l = merge.Landing{Sequence: t.Sequence, Submission: t.ID, Parent: t.Parent, Profile: "model"}
 		for path, text := range head.tree {
 			switch {
@@ -412,6 +506,19 @@ func (p *process) Land(_ context.Context, t merge.Turn) (l merge.Landing, err er
 	return l, err
 }
 
+func (p *process) CanSign(context.Context) error { return p.call(func() error { return nil }) }
+
+func (p *process) Sign(_ context.Context, l merge.Landing) (merge.Landing, error) {
+	err := p.call(func() error {
+		if c := p.w.commits[l.Commit]; p.w.signs {
+			c.signature = fmt.Sprint(p.w.rng.Uint64())
+			l.Signature, l.Commit = c.signature, p.w.add(c)
+		}
+		return nil
+	})
+	return l, err
+}
+
 func (p *process) Admit(_ context.Context, t merge.Turn) (paths []string, err error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -424,6 +531,14 @@ func (p *process) Clashes(context.Context, string, string, []string) ([]merge.Cl
 
 func (p *process) List(context.Context, string, string) ([]string, error) { return nil, nil }
 
+func (p *process) Read(context.Context, string, []string) (map[string]string, error) { return nil, nil }
+
+func (p *process) Count(context.Context, string) (int, error) { return 1000, nil }
+
+func (p *process) Reverted(context.Context, string, string, []string) (*Reverted, error) {
+	return nil, nil
+}
+
 func (p *process) Tree(_ context.Context, commit string) (string, error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -435,5 +550,7 @@ func (p *process) Kind(context.Context, string) (string, error) { return "commit
 func (p *process) Base(context.Context, string, string) (string, error) { return "", nil }
 
 func (p *process) Contains(context.Context, string, string) (bool, error) { return true, nil }
+
+func (p *process) Added(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (p *process) Diff(context.Context, string, string, []string) (string, error) { return "", nil }

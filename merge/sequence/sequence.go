@@ -32,26 +32,34 @@ func ParseRule(text string) (Rule, error) {
 // String is the text that ParseRule reads.
 func (r Rule) String() string { return path.Join(r.Directory, r.Pattern.String()) }
 
-// Problem is a file of a submission with a number that it may not have.
+// Problem is a file of a submission with a version that it may not have.
 type Problem struct {
-	Rule   Rule
-	Path   string
-	Number uint64
-	// TakenBy is the file that has the number already. It is empty if the number is free, but not above Highest.
-	TakenBy string
-	// Highest is the highest number of the target, 0 if it has none. Free is the next one.
-	Highest, Free uint64
+	Path string
+	// Number is its version, as the name has it.
+	Number string
+	// TakenBy is the file that has the version already. If it is empty, the version is free, and below Highest.
+	TakenBy, Highest string
+	// Free is the next version.
+	Free string
+	// Text is the sentence behind the path, for a problem of another kind.
+	Text string
+	// stamp is set for a version that a tool makes from the time.
+	stamp bool
 }
 
 // String is one sentence for the author.
 func (p Problem) String() string {
-	number := p.Rule.Pattern.Number
-	if p.TakenBy != "" {
-		return fmt.Sprintf("%s: number %s is taken by %s; %s is free",
-			p.Path, number(p.Number), path.Base(p.TakenBy), number(p.Free))
+	next := p.Free + " is free"
+	if p.stamp {
+		next = "make it anew with a later one, such as " + p.Free
 	}
-	return fmt.Sprintf("%s: number %s is below %s, the highest on the target; %s is free",
-		p.Path, number(p.Number), number(p.Highest), number(p.Free))
+	switch {
+	case p.Text != "":
+		return p.Path + ": " + p.Text
+	case p.TakenBy != "":
+		return fmt.Sprintf("%s: number %s is taken by %s; %s", p.Path, p.Number, path.Base(p.TakenBy), next)
+	}
+	return fmt.Sprintf("%s: number %s is below %s, the highest on the target; %s", p.Path, p.Number, p.Highest, next)
 }
 
 // Rename is one file with its old and its new path.
@@ -95,8 +103,8 @@ func (r Rule) steps(paths []string) []step {
 	return list
 }
 
-// Check compares the files that a submission adds with those of the tree that it is merged onto. A new file of a
-// step that the target has is no problem.
+// Check compares the files of rules that a submission adds with those of the tree that it is merged onto. A new file of
+// a step that the target has is no problem.
 func Check(rules []Rule, target, added []string) []Problem {
 	var problems []Problem
 	for _, r := range rules {
@@ -113,15 +121,18 @@ func Check(rules []Rule, target, added []string) []Problem {
 			if slices.ContainsFunc(old, s.same) {
 				continue
 			}
-			p := Problem{Rule: r, Path: s.files[0], Number: s.number, Highest: highest, Free: highest + 1}
+			text, free := r.Pattern.Number, highest+1
+			p := Problem{Path: s.files[0], Number: text(s.number)}
 			taken := func(o step) bool { return o.number == s.number }
 			if j := slices.IndexFunc(old, taken); j >= 0 {
 				p.TakenBy = old[j].files[0]
 			} else if j := slices.IndexFunc(own[:i], taken); j >= 0 {
 				p.TakenBy = own[j].files[0]
-				p.Free = max(highest, own[len(own)-1].number) + 1
+				free = max(highest, own[len(own)-1].number) + 1
+			} else if len(old) > 0 && s.number <= highest {
+				p.Highest = text(highest)
 			}
-			if p.TakenBy != "" || len(old) > 0 && s.number <= highest {
+			if p.Free = text(free); p.TakenBy != "" || p.Highest != "" {
 				problems = append(problems, p)
 			}
 		}

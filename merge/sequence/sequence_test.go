@@ -162,37 +162,6 @@ func TestRenumberSolvesEverything(t *testing.T) {
 	}
 }
 
-func TestDetect(t *testing.T) {
-	for _, c := range []struct{ paths, want string }{
-		{"db/migrations/0001_a.sql db/migrations/0002_b.sql", "db/migrations {n:4}_{name}.sql"},
-		{"db/migrations/0001_a.up.sql db/migrations/0001_a.down.sql", ""}, // one step
-		{
-			"app/migrations/0001_initial.py app/migrations/0002_x.py app/migrations/__init__.py",
-			"app/migrations {n:4}_{name}.py",
-		},
-		{"migrations/1_a.sql migrations/2_b.sql migrations/10_c.sql", "migrations {n}_{name}.sql"},
-		{"migrations/09_a.sql migrations/10_b.sql migrations/11_c.sql", "migrations {n:2}_{name}.sql"},
-		{"src/db/migration/V1__a.sql src/db/migration/V2__b.sql", "src/db/migration V{n}__{name}.sql"},
-		{"docs/adr/0001-a.md docs/adr/0002-b.md docs/adr/README.md", "docs/adr {n:4}-{name}.md"},
-		{"migrations/main/0001_a.sql migrations/main/0002_b.sql", "migrations/main {n:4}_{name}.sql"},
-		{"src/0001_a.sql src/0002_b.sql", ""},                                     // no usual directory
-		{"migrations/20261126205323_a.sql migrations/20261126205324_b.sql", ""},   // time stamps
-		{"migrations/2024_a.sql migrations/2025_b.sql", ""},                       // years
-		{"migrations/0001_a.sql migrations/0002_b.sql migrations/0002_c.sql", ""}, // a number twice already
-		{"a/migrations/0001_a.sql b/migrations/0002_b.sql", ""},                   // one file each
-		{"migrations/0001_a.sql migrations/0002_b.sql migrations/9000_c.sql", ""}, // a wide gap
-		{"migrations/a1_x.sql migrations/ab2_x.sql", ""},
-	} {
-		var got []string
-		for _, r := range Detect(strings.Fields(c.paths)) {
-			got = append(got, r.Directory+" "+r.Pattern.String())
-		}
-		if strings.Join(got, "; ") != c.want {
-			t.Errorf("%s: %q, want %q", c.paths, got, c.want)
-		}
-	}
-}
-
 func TestCommand(t *testing.T) {
 	r := Rule{Directory: "m", Pattern: parse(t, "{n:4}_{name}.sql")}
 	got := r.Command([]string{"tool", "--to={to}", "{from}", "{directory}", "{n}"}, Rename{"m/0042_a.sql", "m/0043_a.sql"})

@@ -10,6 +10,8 @@ type node struct {
 	conflicts map[ID]bool
 	// passes, fails and running count checks of this chain's tree.
 	passes, fails, running int
+	// refused is set if the chain cannot land although it passes.
+	refused bool
 	// apart is set if the chain passed on an earlier head, and another lane has landed since.
 	apart bool
 	// batch is set if a check of this chain was planned as the end of a batch.
@@ -21,8 +23,8 @@ func newNode(parent *node, id ID) *node {
 }
 
 // passed and failed are the verdict on a chain: one pass is enough, because a failure may be a flaky check.
-func (n *node) passed() bool { return n != nil && n.passes > 0 }
-func (n *node) failed() bool { return n != nil && n.fails > 0 && n.passes == 0 }
+func (n *node) passed() bool { return n != nil && n.passes > 0 && !n.refused }
+func (n *node) failed() bool { return n != nil && (n.refused || n.fails > 0 && n.passes == 0) }
 
 // leadsToPass reports whether this chain or a longer one has passed. It accepts a nil node.
 func (n *node) leadsToPass() bool {
@@ -35,6 +37,17 @@ func (n *node) leadsToPass() bool {
 		}
 	}
 	return false
+}
+
+// useful adds the submissions of chains that run or have passed, and reports whether the node is in one.
+func (n *node) useful(ids map[ID]bool) bool {
+	found := n.running > 0 || n.passed()
+	for id, child := range n.children {
+		if child.useful(ids) {
+			ids[id], found = true, true
+		}
+	}
+	return found
 }
 
 // walk returns the node of a chain, and makes what is missing of it.
@@ -81,6 +94,7 @@ func (n *node) advance(landed ID, lane []Submission) *node {
 		head.conflicts[id] = true
 	}
 	for _, child := range first.children {
+		child.refused = false // it was refused together with what has landed now: it has its own try
 		head.adopt(child)
 	}
 	return head

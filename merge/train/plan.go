@@ -6,9 +6,11 @@ import "slices"
 // except that a plan is empty once it has been carried out and reported.
 func (t *Train) Plan() Plan {
 	lanes := t.lanes()
-	for _, lane := range lanes {
-		if settle := t.settle(lane); len(settle) > 0 {
-			return Plan{Settle: settle}
+	if _, mayLand := t.able(); mayLand {
+		for _, lane := range lanes {
+			if settle := t.settle(lane); len(settle) > 0 {
+				return Plan{Settle: settle}
+			}
 		}
 	}
 	wanted := t.wanted(lanes)
@@ -55,7 +57,10 @@ func (t *Train) settle(lane []Submission) []Outcome {
 	n := t.facts
 	for _, s := range lane {
 		next := n.child(s.ID)
+		base := t.after[s.ID]
 		switch {
+		case base != "" && !slices.ContainsFunc(done, func(o Outcome) bool { return o.ID == base && o.Reason == Landed }):
+			// It waits for its base.
 		case n.refuses(s.ID):
 			done = append(done, Outcome{ID: s.ID, Reason: Conflicts})
 			if n == t.facts {
@@ -83,6 +88,9 @@ func (t *Train) settle(lane []Submission) []Outcome {
 // failed often enough.
 func (t *Train) orBlame(outcomes []Outcome, lane []Submission) []Outcome {
 	first := t.facts.child(lane[0].ID)
+	if len(outcomes) == 0 && first != nil && first.refused {
+		return []Outcome{{ID: lane[0].ID, Reason: Refused}}
+	}
 	if len(outcomes) > 0 || !first.failed() || first.fails <= t.config.Repeats || t.holdsBlame() {
 		return outcomes
 	}
@@ -134,7 +142,7 @@ func (t *Train) chains(queue []ID, limit int) []want {
 			return append(list, t.cars(line, good, limit-len(list))...)
 		case bad == good+1:
 			suspect := line.nodes[good]
-			if suspect.fails <= t.config.Repeats {
+			if suspect.fails <= t.config.Repeats && !suspect.refused {
 				list = append(list, line.want(bad, false))
 			}
 			queue = without(queue, suspect.id)
@@ -179,7 +187,7 @@ func (t *Train) split(queue []ID, line line, good, bad, limit int) []want {
 		// The middles of equal parts, so that one cut halves the chain.
 		list = append(list, line.want(free[(2*i+1)*len(free)/(2*cuts)], false))
 	}
-	if len(list) < limit && line.nodes[bad-1].fails <= t.config.Repeats {
+	if len(list) < limit && line.nodes[bad-1].fails <= t.config.Repeats && !line.nodes[bad-1].refused {
 		list = append(list, line.want(bad, false))
 	}
 	for i := good; i < bad && len(list) < limit; i++ {
@@ -204,7 +212,7 @@ func (t *Train) line(queue []ID, limit int) line {
 	var l line
 	n, unknown := t.facts, 0
 	for _, id := range queue {
-		if n.refuses(id) {
+		if base := t.after[id]; n.refuses(id) || base != "" && !slices.Contains(l.chain, base) {
 			continue
 		}
 		n = n.child(id)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +16,9 @@ var update = flag.Bool("update", false, "write the answers of the scripts anew")
 // The scripts of testdata: a command on a line, and the train's answer below "----", up to an empty line.
 //
 //	config lanes runners=N whole=N   a new train
-//	add ID [IMPACT...]               a submission comes
+//	add ID [IMPACT...]               a submission comes; also ahead=ID of another one, after=ID of its base
+//	hold [ID...]                     these must not land now
+//	withdraw ID                      a submission is withdrawn
 //	verdict NUMBER pass|fail         a check ends
 //
 // After each command the plan is carried out until nothing is left to do; the answer tells how.
@@ -84,7 +87,27 @@ func (s *script) run(t *testing.T, words []string) string {
 		s.train = New(c)
 	case "add":
 		s.place++
-		s.train.Add(Submission{ID: ID(words[1]), Place: s.place, Impacts: words[2:]})
+		n := Submission{ID: ID(words[1]), Place: s.place}
+		for _, w := range words[2:] {
+			switch name, value, _ := strings.Cut(w, "="); name {
+			case "after":
+				n.After = ID(value)
+			case "ahead":
+				i := slices.IndexFunc(s.train.order, func(o Submission) bool { return o.ID == ID(value) })
+				n.Place, n.Ahead = s.train.order[i].Place, s.place
+			default:
+				n.Impacts = append(n.Impacts, w)
+			}
+		}
+		s.train.Add(n)
+	case "hold":
+		held := map[ID]bool{}
+		for _, w := range words[1:] {
+			held[ID(w)] = true
+		}
+		s.train.Hold(held)
+	case "withdraw":
+		s.train.Withdraw(ID(words[1]))
 	case "verdict":
 		n, err := strconv.ParseUint(words[1], 10, 64)
 		if err != nil || words[2] != "pass" && words[2] != "fail" {

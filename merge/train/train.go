@@ -3,6 +3,7 @@ package train
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -13,9 +14,13 @@ type ID string
 // Submission is a change that waits to land.
 type Submission struct {
 	ID ID
-	// Place orders the queue, lowest first; equal places keep the order in which they were added. A submission
-	// that was returned and comes back keeps its place.
-	Place uint64
+	// Place orders the queue, lowest first. A submission that was returned and comes back keeps its place. Ahead is set
+	// for one that has taken the place of another one and stands before it: of several the lowest first. Equal ones keep
+	// the order in which they were added.
+	Place, Ahead uint64
+	// After is a submission that this one builds on. It is in no chain without that one, until that one has landed. If
+	// that one leaves the queue otherwise, this one waits until it is withdrawn.
+	After ID
 	// Impacts names what the change can affect, such as packages or build targets. It is read only if
 	// Config.Lanes is set. No impacts mean that everything can be affected.
 	Impacts []string
@@ -79,6 +84,7 @@ const (
 	Landed     Reason = "landed"   // It lands on the target.
 	Conflicts  Reason = "conflict" // It conflicts with the head, as it is when its turn comes.
 	FailsCheck Reason = "checks"   // Its tree failed its checks.
+	Refused    Reason = "refused"  // Its tree passed, and was refused where it should land.
 )
 
 // Outcome is the end of a submission's wait.
@@ -114,7 +120,9 @@ type Stats struct {
 type Train struct {
 	config  Config
 	order   []Submission
-	facts   *node // of the head; its descendants are chains
+	after   map[ID]ID   // what submissions build on, as far as that has not landed
+	held    map[ID]bool // by Hold
+	facts   *node       // of the head; its descendants are chains
 	running map[uint64]*run
 	next    uint64
 	size    int
@@ -133,7 +141,9 @@ type run struct {
 // New returns an empty train.
 func New(c Config) *Train {
 	c = c.normal()
-	return &Train{config: c, facts: newNode(nil, ""), running: map[uint64]*run{}, next: 1, size: c.FirstBatch}
+	return &Train{
+		config: c, after: map[ID]ID{}, facts: newNode(nil, ""), running: map[uint64]*run{}, next: 1, size: c.FirstBatch,
+	}
 }
 
 // Add puts a submission into the queue. A second submission with the same ID is ignored.
@@ -141,14 +151,36 @@ func (t *Train) Add(s Submission) {
 	if holds(t.order, s.ID) {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(t.order, s.Place, func(o Submission, place uint64) int {
-		if o.Place <= place {
+	at, _ := slices.BinarySearchFunc(t.order, s, func(o, s Submission) int {
+		if ComparePlaces(o.Place, o.Ahead, s.Place, s.Ahead) <= 0 {
 			return -1
 		}
 		return 1
 	})
 	t.order = slices.Insert(t.order, at, s)
+	if s.After != "" {
+		t.after[s.ID] = s.After
+	}
 }
+
+// ComparePlaces orders two submissions by Place and Ahead.
+func ComparePlaces(place, ahead, otherPlace, otherAhead uint64) int {
+	return cmp.Or(cmp.Compare(place, otherPlace), cmp.Compare(ahead-1, otherAhead-1)) // 0 becomes the highest
+}
+
+// Hold sets which submissions must not land or go back now. While others wait, those alone are planned, in one lane;
+// else the checks go on.
+func (t *Train) Hold(held map[ID]bool) { t.held = held }
+
+// Checking returns the submissions in chains that are being checked, or have passed and are held.
+func (t *Train) Checking() map[ID]bool {
+	ids := map[ID]bool{}
+	t.facts.useful(ids)
+	return ids
+}
+
+// Holds reports whether a submission is in the queue.
+func (t *Train) Holds(id ID) bool { return holds(t.order, id) }
 
 // Withdraw takes a submission out of the queue, with all that is known about chains with it. An unknown ID is
 // ignored.
@@ -157,6 +189,10 @@ func (t *Train) Withdraw(id ID) { t.remove(id) }
 // Conflict notes that id cannot be merged onto a chain: it conflicts textually. The chain lists submissions on top
 // of the present head.
 func (t *Train) Conflict(chain []ID, id ID) { t.facts.walk(chain).conflicts[id] = true }
+
+// Refuse notes that the chain, which has passed, was refused where it should land, though another chain could land. It
+// is cut like one that failed. A chain of one submission is not tried again.
+func (t *Train) Refuse(chain []ID) { t.facts.walk(chain).refused = true }
 
 // Start notes that a check of a plan has been started.
 func (t *Train) Start(c Check) {
@@ -228,9 +264,11 @@ func (t *Train) Settle(o Outcome) {
 	switch o.Reason {
 	case Landed:
 		t.land(o, lane)
-	case FailsCheck:
-		t.stats.Failed++
-		t.head.blames++
+	case FailsCheck, Refused:
+		if o.Reason == FailsCheck {
+			t.stats.Failed++
+			t.head.blames++
+		}
 		t.size = max(1, t.size/2)
 	case Conflicts:
 		t.stats.Conflicts++
@@ -252,6 +290,7 @@ func (t *Train) land(o Outcome, lane []Submission) {
 		r.apart = r.apart || r.node != nil && !holds(lane, r.node.first())
 	}
 	t.facts = t.facts.advance(o.ID, lane)
+	maps.DeleteFunc(t.after, func(_, base ID) bool { return base == o.ID })
 	t.dropLost()
 	switch {
 	case o.Apart:
@@ -269,6 +308,7 @@ func (t *Train) land(o Outcome, lane []Submission) {
 // remove takes a submission out of the queue, and the chains with it out of the facts.
 func (t *Train) remove(id ID) {
 	t.order = slices.DeleteFunc(t.order, func(s Submission) bool { return s.ID == id })
+	delete(t.after, id)
 	t.facts.prune(id)
 	t.dropLost()
 }

@@ -52,7 +52,13 @@ var finders = []finder{
 		name: "security", folder: "internal/test/securitytest",
 		args: suite("-test.run=^TestCases$", "-test.skip=^TestCases$/^(56|79)_"),
 	},
+	{name: "neighbours", folder: "internal/test/securitytest", args: suite("-test.run=^TestNeighbours$")},
 	{name: "rights", folder: "internal/test/securitytest", args: suite("-test.run=^TestRoles$")},
+	{name: "reserved", folder: "internal/test/securitytest", args: suite("-test.run=^TestReserved$")},
+	{
+		name: "links", folder: "internal/test/securitytest",
+		args: suite("-test.run=^(TestRightsOfLinks|TestThingsOfPrincipals)$"),
+	},
 	{name: "proto", folder: "proto", args: suite()},
 	{name: "lua", folder: "resp/script", args: suite()},
 	{name: "redis-port", folder: "resp", args: suite("-test.skip=^TestProgramsAtRedis$")},
@@ -62,12 +68,35 @@ var finders = []finder{
 	{name: "train", folder: "merge/train", args: suite()},
 	{name: "sequence", folder: "merge/sequence", args: suite()},
 	{name: "merge", folder: "merge", args: suite()},
-	{name: "merger", folder: "merge/merger", args: suite("-test.skip=^TestKilledMerger$")},
+	{name: "merger", folder: "merge/merger", args: suite("-test.skip=^(TestKilledMerger|TestInjectedFaults)$")},
+	{
+		name: "merger-requests", folder: "merge/merger",
+		args: suite("-test.run=^(TestRequest|TestStoppedMergerCannotRequest)"),
+	},
+	{name: "forge", folder: "merge/forge", args: suite()},
+	{name: "merger-faults", folder: "merge/merger", args: suite("-test.run=^TestInjectedFaults$")},
+	{name: "merger-sign", folder: "merge/merger", args: suite("-test.run=^(TestSigning|TestForgeDemands)")},
+	{
+		name: "merger-line", folder: "merge/merger",
+		args: suite("-test.run=^(TestStack|TestBase|TestFreeze|TestPriority|TestSupersede)"),
+	},
+	{
+		name: "boundary", folder: "internal/test/boundarytest",
+		args: []string{"-test.run=^TestWorlds$", "-test.failfast", "-test.timeout=0"},
+	},
 	{name: "workspace", folder: "workspace", args: suite()},
 	{
 		name: "sandbox", folder: "workspace/sandbox",
 		args: suite("-test.run=^(TestOwnTree|TestHidden|TestPaths|TestOutsideProcess)$"),
 	},
+	// A real shell, in a checkout that agents of six harnesses share.
+	{name: "checkout", folder: "internal/test/checkouttest", args: suite("-test.run=^TestSharedCheckout$", "-seeds=14")},
+	{name: "commands", folder: "hook/shell", args: suite("-test.run=^TestCommands$")},
+	{name: "hook", folder: "hook", args: suite("-test.skip=^TestLimitsPage$")},
+	{name: "region", folder: "hook/region", args: suite()},
+	{name: "place", folder: "hook/place", args: suite()},
+	{name: "mcp", folder: "mcp", args: suite("-test.skip=^TestLimitsPage$")},
+	{name: "mcp-process", folder: "cmd/interlock", args: suite("-test.run=^TestMCP")},
 	{name: "remote", folder: "journal/remote", args: suite()},
 	{
 		name: "etcd", folder: "journal/etcdjournal/etcdtest",
@@ -106,6 +135,7 @@ var finders = []finder{
 	{name: "proxy", folder: "guard/proxy", args: suite()},
 	{name: "questions", folder: "guard/apiclient", args: suite()},
 	{name: "python-worlds", folder: "internal/test/pythontest", args: []string{"-test.run=^TestWorlds$"}},
+	{name: "typescript-worlds", folder: "internal/test/typescripttest", args: []string{"-test.run=^TestWorlds$"}},
 }
 
 // suite has the short tests of a package run until one fails.

@@ -2,11 +2,15 @@ package seeded
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +18,7 @@ import (
 type Report struct {
 	Machine string   `json:"machine"`
 	Go      string   `json:"go"`
-	Commit  string   `json:"commit"` // with "+" when the tree was changed since
+	Commit  string   `json:"commit"` // of the first result; with "+" when the tree was changed since
 	Limit   float64  `json:"limit_seconds"`
 	Found   int      `json:"found"`
 	Total   int      `json:"total"`
@@ -27,13 +31,78 @@ func NewReport(r *Runner) *Report {
 	return &Report{Machine: machine(), Go: runtime.Version(), Commit: commit(r.Root), Limit: r.Limit.Seconds()}
 }
 
-// Add counts a mistake.
+// Add counts a mistake, in place of an earlier result of it.
 func (p *Report) Add(x Result) {
+	p.Results = slices.DeleteFunc(p.Results, func(y Result) bool { return y.Name == x.Name })
 	p.Results = append(p.Results, x)
-	p.Total++
-	if x.Found {
-		p.Found++
+	p.count()
+}
+
+func (p *Report) count() {
+	p.Total, p.Found = len(p.Results), 0
+	for _, x := range p.Results {
+		if x.Found {
+			p.Found++
+		}
 	}
+}
+
+// AddPass counts a finder's run without a mistake, in place of an earlier one.
+func (p *Report) AddPass(c Pass) {
+	p.Clean = slices.DeleteFunc(p.Clean, func(d Pass) bool { return d.Finder == c.Finder })
+	p.Clean = append(p.Clean, c)
+}
+
+// Has reports whether the mistake of the name has been tried out.
+func (p *Report) Has(name string) bool {
+	return slices.ContainsFunc(p.Results, func(x Result) bool { return x.Name == name && x.Error == "" })
+}
+
+// Passed reports whether the finder has passed without a mistake.
+func (p *Report) Passed(finder string) bool {
+	return slices.ContainsFunc(p.Clean, func(c Pass) bool { return c.Finder == finder && c.Passed })
+}
+
+// Resume takes over the results of a run that was cut short, from the file that Write wrote. Without the file it is a
+// new run. Mistakes and finders that are no more are left out.
+func (p *Report) Resume(path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := Report{}
+	if err := json.Unmarshal(text, &before); err != nil {
+		return fmt.Errorf("seeded: %s is no record of a run: %w", path, err)
+	}
+	bugs, err := Bugs()
+	if err != nil {
+		return err
+	}
+	p.Commit = before.Commit
+	p.Results = slices.DeleteFunc(before.Results, func(x Result) bool {
+		return !slices.ContainsFunc(bugs, func(b Bug) bool { return b.Name == x.Name })
+	})
+	p.Clean = slices.DeleteFunc(before.Clean, func(c Pass) bool { return finderNamed(c.Finder) == nil })
+	p.count()
+	return nil
+}
+
+// Write writes the report into a file, whole or not at all. Without a name it writes nothing.
+func (p *Report) Write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // Good reports whether at least 95 of 100 were found, and everything could be tried out.

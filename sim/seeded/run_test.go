@@ -3,6 +3,7 @@ package seeded
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,10 +156,48 @@ func TestSample(t *testing.T) {
 }
 
 // TestGood: 95 of 100 are enough, 94 are not, and nothing may be left untried.
+// A run that was ended goes on with what its record has, under the commit of its beginning.
+func TestResume(t *testing.T) {
+	bugs, err := Bugs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "run.json")
+	p := &Report{Commit: "first"}
+	if err := p.Resume(path); err != nil || p.Commit != "first" {
+		t.Fatalf("without a record: %v, %+v", err, p)
+	}
+	found, wrong, gone := bugs[0].Name, bugs[1].Name, "a mistake that is no more"
+	p.Add(Result{Name: found, Found: true})
+	p.Add(Result{Name: wrong, Error: "does not apply"})
+	p.Add(Result{Name: gone, Found: true})
+	p.AddPass(Pass{Finder: "worlds"})
+	p.AddPass(Pass{Finder: "worlds", Passed: true})
+	if err := p.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	q := &Report{Commit: "second"}
+	if err := q.Resume(path); err != nil {
+		t.Fatal(err)
+	}
+	if q.Commit != "first" || q.Found != 1 || q.Total != 2 || !q.Has(found) || q.Has(wrong) || q.Has(gone) ||
+		!q.Passed("worlds") || q.Passed("model") || len(q.Clean) != 1 {
+		t.Errorf("after a pause: %+v", q)
+	}
+	q.Add(Result{Name: wrong, Found: true})
+	if q.Found != 2 || q.Total != 2 || !q.Has(wrong) {
+		t.Errorf("after another try: %+v", q)
+	}
+	write(t, path, "{")
+	if err := q.Resume(path); err == nil {
+		t.Error("a record that is cut off passes for one")
+	}
+}
+
 func TestGood(t *testing.T) {
 	p := &Report{}
 	for i := range 100 {
-		p.Add(Result{Found: i >= 5})
+		p.Add(Result{Name: strconv.Itoa(i), Found: i >= 5})
 	}
 	if !p.Good() {
 		t.Errorf("%d of %d are not enough", p.Found, p.Total)

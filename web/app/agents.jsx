@@ -1,7 +1,7 @@
 // Agents: the timeline of their waits and holds, and the sessions with all that each holds and waits for.
 import { h, Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { twin, useGet, useSlow, useTimeOf } from './api.js';
+import { openJSON, twin, useGet, useSlow, useTimeOf } from './api.js';
 import { at, query, refine } from './route.js';
 import { AgentLink, Card, Empty, Head, KeyLink, Missing, Mono, State, Table, Text, plural, span } from './ui.jsx';
 import { Timeline } from './timeline.jsx';
@@ -107,7 +107,7 @@ function Sessions() {
   const list = useGet(address, 5000);
   const rows = (list.data && list.data.sessions) || [];
   return (
-    <Card title="Sessions" wide aside={<a href={twin(address, at.value)} target="_blank" rel="noreferrer">JSON</a>}>
+    <Card title="Sessions" wide aside={<button type="button" class="plain" onClick={() => openJSON(twin(address, at.value))}>JSON</button>}>
       <Missing of={list} />
       {list.data && rows.length === 0 && (
         <Empty>{agent ? 'No session of this agent is open.' : <>No session is open. <code>interlock run KEY -- COMMAND</code> opens one.</>}</Empty>

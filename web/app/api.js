@@ -30,15 +30,35 @@ export class Refusal extends Error {
   }
 }
 
+// The key of the login. A cookie reaches every port of a host, and this storage only pages of this origin: the cookie
+// opens nothing without the key. Without a login the header has any value.
+const loginKey = 'login';
+const key = () => localStorage.getItem(loginKey) || '1';
+
+function keepKey(value) {
+  if (value) localStorage.setItem(loginKey, value);
+  else localStorage.removeItem(loginKey);
+}
+
 function headers(extra) {
-  const h = { 'Interlock-Dashboard': '1', ...extra };
-  if (namespace.value) h['Interlock-Namespace'] = namespace.value;
+  const h = { 'Interlock-Dashboard': key(), ...extra };
+  if (namespace.value) h['Interlock-Namespace'] = tenant();
   return h;
+}
+
+// The namespace of a header. One that no server can have, and no header, is '/': the server tells what is wrong.
+const tenant = () => (/^[\x21-\x7e]+$/.test(namespace.value) ? namespace.value : '/');
+
+/** Sends a request. A refusal of an earlier login does not end the present one. */
+async function send(path, extra, init) {
+  const sent = key();
+  const response = await fetch(path, { ...init, headers: headers(extra) });
+  if (response.status === 401 && sent === key()) caller.value = { needed: true };
+  return response;
 }
 
 async function answer(response) {
   const body = await response.json().catch(() => ({}));
-  if (response.status === 401) caller.value = { needed: true };
   if (!response.ok) throw new Refusal(response.status, body);
   return body;
 }
@@ -48,7 +68,22 @@ export function twin(path, index) {
   return index && !/^.v1.(events|timeline|report|differences)/.test(path) ? '/v1/at?index=' + index + '&path=' + encodeURIComponent(path) : path;
 }
 
-const answerOf = async (path, index) => answer(await fetch(twin(path, index), { headers: headers() }));
+const answerOf = async (path, index) => answer(await send(twin(path, index)));
+
+/** Opens the JSON of a path in a tab of its own: a link would go without the key of the login. */
+export async function openJSON(path) {
+  const response = await send(path);
+  const url = URL.createObjectURL(new Blob([await response.text()], { type: 'application/json' }));
+  open(url, '_blank', 'noopener');
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+/** The call of a path as a command of a shell, in which nothing of an address is more than a word. */
+export function curl(path) {
+  const word = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
+  return 'curl -s ' + word(new URL(path, location.origin).href) + ' -H "Authorization: Bearer $INTERLOCK_CREDENTIAL"' +
+    (namespace.value ? ' -H ' + word('Interlock-Namespace: ' + tenant()) : '');
+}
 
 /** Reads a path as JSON. */
 export async function get(path, index = 0) {
@@ -58,16 +93,16 @@ export async function get(path, index = 0) {
 
 /** Reads a path that answers with one JSON object a line. */
 export async function lines(path) {
-  const response = await fetch(path, { headers: headers({ Accept: 'application/x-ndjson' }) });
+  const response = await send(path, { Accept: 'application/x-ndjson' });
   if (!response.ok) return answer(response);
   return (await response.text()).split('\n').filter(Boolean).map((line) => JSON.parse(line));
 }
 
 /** Changes something. A repetition under the same key counts once. */
 export async function change(method, path, body, key) {
-  const h = headers({ 'Content-Type': 'application/json' });
-  if (key) h['Idempotency-Key'] = key;
-  return answer(await fetch(path, { method, headers: h, body: JSON.stringify(body || {}) }));
+  const extra = { 'Content-Type': 'application/json' };
+  if (key) extra['Idempotency-Key'] = key;
+  return answer(await send(path, extra, { method, body: JSON.stringify(body || {}) }));
 }
 
 /**
@@ -151,10 +186,6 @@ const whose = () => {
 };
 
 function receive(message) {
-  if (message.login) { // another tab has logged in or out
-    recognise().catch(() => {});
-    return;
-  }
   if (!whose() || message.whose !== whose()) return;
   if (message.hello) { // a new tab asks how the stream is
     if (leading && live.value) tell({ live: live.value, index: tick.value });
@@ -185,6 +216,8 @@ function hello() {
 /** Keeps one stream of events for all tabs: the tab that has the lock reads it and tells the others. */
 export function follow() {
   if (channel) channel.onmessage = (e) => receive(e.data);
+  // Another tab has logged in or out. A message of the channel can come before this tab sees the new key.
+  addEventListener('storage', (e) => { if (!e.key || e.key === loginKey) recognise().catch(() => {}); });
   hello();
   const lead = () => stream();
   if (navigator.locks) navigator.locks.request('interlock-events ' + namespace.value, lead);
@@ -227,7 +260,7 @@ async function stream() {
 
 // EventSource cannot send headers, so the stream is read by hand.
 async function read(path, each, signal) {
-  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }), signal });
+  const response = await send(path, { Accept: 'text/event-stream' }, { signal });
   if (!response.ok) await answer(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -281,8 +314,10 @@ let before = ''; // who was recognised the last time
 
 /** Finds out the caller: a server without credentials lets everyone do everything. */
 export async function recognise() {
+  const sent = key();
   try {
     const who = await get('/ui/session');
+    if (sent !== key()) return; // whoever changed the key has the new caller recognised
     const now = [who.namespace, who.name].join('\n');
     batch(() => {
       if (now !== before) { fresh.value = []; tick.value = 0; live.value = ''; } // what another caller was shown
@@ -291,15 +326,14 @@ export async function recognise() {
     before = now;
     hello();
   } catch (error) {
-    if (error.status === 401) caller.value = { needed: true };
-    else throw error;
+    if (error.status !== 401) throw error;
   }
 }
 
 /** Logs in, or out with an empty secret, in all tabs. */
 export async function login(secret) {
-  await (secret ? change('POST', '/ui/session', { secret }) : change('DELETE', '/ui/session'));
-  channel?.postMessage({ login: true });
+  if (secret) keepKey((await change('POST', '/ui/session', { secret })).key);
+  else await change('DELETE', '/ui/session').finally(() => keepKey(''));
   await recognise();
 }
 

@@ -11,8 +11,17 @@ const url = computed(() => new URL(here.value, location.origin));
 /** The path below /ui/, decoded: ['keys', 'account:1']. */
 export const path = computed(() => {
   const [view, ...rest] = url.value.pathname.slice(base.length).split('/');
-  return [view, rest.map((part) => decodeURIComponent(part)).join('/')];
+  return [view, rest.map(decoded).join('/')];
 });
+
+// A part of the path; one that is no UTF-8 stands for itself.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 export const query = computed(() => Object.fromEntries(url.value.searchParams));
 /** The journal's index that the page looks at; 0 is the present. */
 export const at = computed(() => Number(query.value.at) || 0);

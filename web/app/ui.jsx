@@ -2,7 +2,7 @@
 import { h, Fragment } from 'preact';
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Refusal, change, twin } from './api.js';
+import { Refusal, change, curl, openJSON, twin } from './api.js';
 import { at, href, namespace } from './route.js';
 
 /** A duration in ms, as everywhere in Interlock: 2m10s. */
@@ -81,15 +81,13 @@ export function Twin({ path }) {
   const [copied, set] = useState(false);
   const from = twin(path, at.value);
   const copy = async () => {
-    const named = namespace.value ? ` -H 'Interlock-Namespace: ${namespace.value}'` : '';
-    const quoted = (location.origin + from).replaceAll("'", "'\\''");
-    await navigator.clipboard.writeText(`curl -s '${quoted}' -H "Authorization: Bearer $INTERLOCK_TOKEN"${named}`);
+    await navigator.clipboard.writeText(curl(from));
     set(true);
     setTimeout(() => set(false), 2000);
   };
   return (
     <span class="twin">
-      <a href={from} target="_blank" rel="noreferrer">JSON</a>
+      <button type="button" class="plain" onClick={() => openJSON(from)}>JSON</button>
       <button type="button" class="plain" data-copy="curl" onClick={copy}>{copied ? 'Copied' : 'Copy as curl'}</button>
     </span>
   );

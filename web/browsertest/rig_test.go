@@ -89,7 +89,7 @@ func bareRig(t *testing.T) *rig {
 	s := &rig{T: t, dir: t.TempDir(), client: http.DefaultClient}
 	var lines strings.Builder
 	for _, c := range [][2]string{
-		{operator, "ops acme sha256:%x operator agent approver worker=*"},
+		{operator, "ops acme sha256:%x operator agent approver merger worker=*"},
 		{planner, "swarm acme sha256:%x agent"},
 		{viewer, "eye acme sha256:%x viewer"},
 		{stranger, "ops-beta beta sha256:%x operator agent"},

@@ -72,6 +72,38 @@ func TestTabs(t *testing.T) {
 	second.calm("tabs")
 }
 
+// A refusal of the login before can come after the answer to the new one. It does not end the new one.
+func TestLateRefusal(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	first := s.browse(t)
+	first.logIn(operator)
+	second := first.tab()
+	second.open("keys")
+	second.shows("● live")
+	second.run("the delay", chromedp.Evaluate(`{
+		const real = window.fetch;
+		window.late = [];
+		window.fetch = async (...call) => {
+			const answer = await real(...call);
+			if (answer.status === 401) await new Promise((done) => late.push(done));
+			return answer;
+		};
+		0
+	}`, nil))
+	first.click("Log out")
+	second.until(`late.length > 0`, "a refusal that is under way")
+	first.run("the login", chromedp.SendKeys(`input[name=secret]`, stranger+"\r"))
+	second.shows("ops-beta")
+	second.run("the refusals", chromedp.Evaluate(`late.splice(0).forEach((done) => done()); 0`, nil))
+	s.acquire(stranger, s.session(stranger, "newcomer-of-beta"), "beta:2", "")
+	second.shows("beta:2")
+	if second.is(`!!document.querySelector('input[name=secret]')`) {
+		t.Error("the refusal of the login before ended the new one")
+	}
+	second.calm("late refusals")
+}
+
 // Over TLS the cookie is never sent without it, and no other host can set it.
 func TestTLS(t *testing.T) {
 	t.Parallel()
@@ -254,10 +286,8 @@ func TestFailover(t *testing.T) {
 	killed := time.Now()
 	_ = dead.Process.Kill()
 	b.shows("The connection broke off")
-	b.run("the login at the other server", chromedp.WaitVisible(`input[name=secret]`))
-	b.run("the login", chromedp.SendKeys(`input[name=secret]`, operator+"\r"))
+	b.shows("● live") // the login holds at the other server
 	b.shows("6 waiters, most at account:12345")
-	b.shows("● live")
 	t.Logf("the page shows the other server %v after the first was killed", time.Since(killed).Round(100*time.Millisecond))
 	s.acquire(operator, s.session(operator, "newcomer"), "key-after-failover", "")
 	b.shows("key-after-failover")

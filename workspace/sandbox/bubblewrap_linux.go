@@ -5,13 +5,20 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// bubblewrapArgs translates the plan for bwrap 0.6 and later.
+// bubblewrapArgs translates the plan for bwrap 0.6 and later. Init is process 1.
 func bubblewrapArgs(s *spec, version [2]int) []string {
+	args := append([]string{s.Bwrap, "--as-pid-1"}, planArgs(s, version)...)
+	return append(args, "--chdir", "/", "--", selfPath, argument, roleInit)
+}
+
+// planArgs are the arguments of bwrap that separate a command from the machine.
+func planArgs(s *spec, version [2]int) []string {
 	args := []string{
-		s.Bwrap, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
-		"--die-with-parent", "--as-pid-1", "--cap-drop", "ALL",
+		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
+		"--die-with-parent", "--cap-drop", "ALL",
 	}
 	if version[0] > 0 || version[1] >= 8 {
 		args = append(args, "--disable-userns")
@@ -47,8 +54,20 @@ func bubblewrapArgs(s *spec, version [2]int) []string {
 			)
 		}
 	}
-	return append(args, "--remount-ro", "/", "--chdir", "/", "--", selfPath, argument, roleInit)
+	return append(args, "--remount-ro", "/")
 }
+
+// bubblewrap is the program and its version.
+type bubblewrap struct {
+	path    string
+	version [2]int
+}
+
+// knownBubblewrap looks for bubblewrap once: it takes two runs of it.
+var knownBubblewrap = sync.OnceValues(func() (b bubblewrap, err error) {
+	b.path, b.version, err = findBubblewrap()
+	return b, err
+})
 
 // findBubblewrap returns the program and its version, or why it cannot be used.
 func findBubblewrap() (path string, version [2]int, err error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Kinds of entries of a plan.
@@ -45,9 +46,10 @@ var systemDirs = []string{
 // sharedDirs may hold the own tree and cannot be it.
 var sharedDirs = []string{"/home", "/media", "/mnt", "/root", "/run", "/srv", "/tmp", "/var/lib", "/var/tmp"}
 
-// newPlan lists the entries in the order in which they are made. It resolves the paths of cfg and refuses dangerous
+// newPlan lists the entries in the order in which they are made; hidden is secrets, or one that
+// remembers. It resolves the paths of cfg and refuses dangerous
 // ones.
-func newPlan(cfg *Config, self string) ([]entry, error) {
+func newPlan(cfg *Config, self string, hidden func() ([]entry, error)) ([]entry, error) {
 	var plan []entry
 	for _, dir := range systemDirs {
 		switch info, err := os.Lstat(dir); {
@@ -64,7 +66,7 @@ func newPlan(cfg *Config, self string) ([]entry, error) {
 			plan = append(plan, entry{Kind: kindRead, At: dir, From: dir})
 		}
 	}
-	secret, err := unreadable("/etc")
+	secret, err := hidden()
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +182,12 @@ func mayWrite(real string, cfg *Config) error {
 	}
 	return nil
 }
+
+// secrets are what is hidden in /etc.
+func secrets() ([]entry, error) { return unreadable("/etc") }
+
+// knownSecrets are those that the first call found.
+var knownSecrets = sync.OnceValues(secrets)
 
 // unreadable finds what below a directory only some users may read. Links are left: their targets count.
 func unreadable(top string) (list []entry, err error) {

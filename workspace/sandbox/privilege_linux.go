@@ -74,16 +74,11 @@ const returnErrno = unix.SECCOMP_RET_ERRNO
 
 // filterCalls installs the filter for this thread and what it becomes. There is none on other architectures.
 func filterCalls() error {
-	var arch uint32
-	switch runtime.GOARCH {
-	case "amd64":
-		arch = unix.AUDIT_ARCH_X86_64
-	case "arm64":
-		arch = unix.AUDIT_ARCH_AARCH64
-	default:
+	arch, ok := auditArch()
+	if !ok {
 		return nil
 	}
-	program := filter(arch)
+	program := filter(arch, false)
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	_, _, errno := unix.Syscall(
 		unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)),
@@ -94,7 +89,17 @@ func filterCalls() error {
 	return nil
 }
 
-func filter(arch uint32) (p []unix.SockFilter) {
+func auditArch() (arch uint32, ok bool) {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64, true
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64, true
+	}
+	return 0, false
+}
+
+func filter(arch uint32, noSockets bool) (p []unix.SockFilter) {
 	load := func(offset uint32) {
 		p = append(p, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
 	}
@@ -114,6 +119,10 @@ func filter(arch uint32) (p []unix.SockFilter) {
 	for _, call := range refusedCalls {
 		jump(unix.BPF_JEQ, call, 1)
 		answer(returnErrno | uint32(unix.EPERM))
+	}
+	if noSockets {
+		jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1)
+		answer(returnErrno | uint32(unix.EAFNOSUPPORT))
 	}
 	for _, call := range missingCalls {
 		jump(unix.BPF_JEQ, call, 1)

@@ -68,7 +68,7 @@ func (s *Sandbox) prepare(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	plan, err := newPlan(&cfg, self)
+	plan, err := newPlan(&cfg, self, secrets)
 	if err != nil {
 		return err
 	}

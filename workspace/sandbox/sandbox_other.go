@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"os"
+	"os/exec"
 )
 
 // Main returns: there are no sandboxes on this system.
@@ -23,6 +24,18 @@ func Available() map[Mechanism]error {
 	_, err := New(Config{})
 	return map[Mechanism]error{Bubblewrap: err, Namespaces: err}
 }
+
+// Wrap fails on this system.
+func Wrap(*exec.Cmd, Config) (done func(), err error) { return nil, Wraps() }
+
+// Wraps reports that Wrap does not work.
+func Wraps() error {
+	_, err := New(Config{})
+	return err
+}
+
+// System reports whether a path is visible in each sandbox; there is none here.
+func System(string) bool { return false }
 
 // Path is for Linux.
 func (*Sandbox) Path() string { return "" }

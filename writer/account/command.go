@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/jsonname"
 )
 
 // Kind is the kind of a message.
@@ -88,6 +89,7 @@ type Command struct {
 
 	leg    leg
 	broken error // the body is not what the kind has
+	twice  bool  // and that is for a field that stands twice, which earlier versions carried out
 }
 
 // Approval is a person's yes to a question.
@@ -107,6 +109,11 @@ func read(account interlock.Key, id string, kind Kind, body []byte) Command {
 		if cmd.broken = decode(body, &cmd.Order); cmd.broken == nil {
 			cmd.broken = cmd.Order.check(kind)
 		}
+	}
+	// A person that approves the command, or another reader of the log, may read the first of two.
+	if cmd.broken == nil && len(body) > 0 {
+		cmd.broken = jsonname.Unique(body, true)
+		cmd.twice = cmd.broken != nil
 	}
 	return cmd
 }

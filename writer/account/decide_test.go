@@ -109,6 +109,10 @@ func TestDecide(t *testing.T) {
 			{kind: Credit, by: "a", body: `{"amount":99999999999999999999}`, want: InvalidCommand},
 			{kind: Credit, by: "a", body: `{"amount":1}{}`, want: InvalidCommand, says: "after the JSON value"},
 			{kind: Credit, by: "a", body: `{"amount":1,"by":"treasury"}`, want: InvalidCommand, says: "by"},
+			{kind: Credit, by: "a", body: `{"amount":1,"amount":2}`, want: InvalidCommand, says: "amount occurs twice"},
+			{kind: Credit, by: "a", body: `{"amount":1,"Amount":2}`, want: InvalidCommand, says: "Amount occurs twice"},
+			{kind: Credit, by: "a", body: `{"amount":1,"\u0061mount":2}`, want: InvalidCommand, says: "amount occurs twice"},
+			{kind: Hold, by: "a", body: `{"amount":1,"memo":"a","memo":"b"}`, want: InvalidCommand, says: "memo occurs twice"},
 			{kind: Credit, by: "a", body: `{"amount":1,"to":"account:2"}`, want: InvalidCommand, says: "a credit has no field to"},
 			{kind: Credit, by: "a", body: `{}`, want: InvalidCommand, says: "a credit needs the field amount"},
 			{kind: Credit, by: "a", body: `{"amount":1,"currency":"USD"}`, want: WrongCurrency, says: "EUR, not in USD"},
@@ -383,6 +387,10 @@ func TestDecide(t *testing.T) {
 			},
 			{kind: transferCredit, from: "account:2", body: leg("t3", -1, ""), want: OutOfRange, messages: []Kind{transferVoid}},
 			{kind: transferCredit, from: "account:2", body: `{"transfer":1}`, want: InvalidCommand},
+			{
+				kind: transferCredit, from: "account:2", body: leg("t4", 1, `,"amount":2`), want: InvalidCommand,
+				says: "amount occurs twice",
+			},
 		}},
 		{"nobody reports money but the writer", nil, []told{
 			{kind: transferCredit, by: "treasury", body: leg("t1", 60_00, ""), want: NotFromWriter},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/jsonname"
 )
 
 // Line is one line of a ledger: what was decided on a message to an account, or what
@@ -129,7 +130,11 @@ func (l *Line) text() []byte {
 
 // parseLine reads a line and checks its hash.
 func parseLine(text []byte) (l Line, err error) {
-	if err := json.Unmarshal(text, &l); err != nil {
+	err = json.Unmarshal(text, &l)
+	if err == nil {
+		err = jsonname.Unique(text, true)
+	}
+	if err != nil {
 		return l, fmt.Errorf("it is no line of a ledger: %w", err)
 	}
 	end := hashField + l.Hash + `"}`

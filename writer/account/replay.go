@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 )
@@ -71,6 +72,9 @@ func (r *replayProgress) step(e *interlock.LogEntry) string {
 	}
 	cmd := read(e.Document.Key, e.Message.String(), Kind(e.Kind), e.Body)
 	cmd.By, cmd.From, cmd.Priority, cmd.Advice = said.By, origin(e.Sender), said.Priority, said.Advice
+	if cmd.twice && !strings.Contains(said.Message, cmd.broken.Error()) {
+		cmd.broken = nil // an earlier version took the last of the two
+	}
 	if said.ApprovedBy != "" {
 		cmd.Approved = &Approval{By: said.ApprovedBy}
 	}

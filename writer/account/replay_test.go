@@ -156,3 +156,36 @@ func TestReplayOfTheRest(t *testing.T) {
 		t.Errorf("nothing to replay: %+v, %v", s, err)
 	}
 }
+
+// Earlier versions took the last of two fields with one name: their logs still follow, and so do those of refusals.
+func TestReplayOfAFieldTwice(t *testing.T) {
+	for _, old := range []bool{true, false} {
+		state, log := State{}, []interlock.LogEntry(nil)
+		for i, body := range []string{`{"amount":100}`, `{"amount":100,"amount":200}`} {
+			id := interlock.TaskID{byte(i + 1)}
+			cmd := read("account:1", id.String(), Credit, []byte(body))
+			if cmd.twice != (i == 1) {
+				t.Fatalf("%s: %v", body, cmd.broken)
+			}
+			if old {
+				cmd.broken = nil
+			}
+			cmd.By = "a"
+			d := Decide(Policy{Currency: "EUR"}, state, cmd, noon)
+			if d.Changed != (i == 0 || old) {
+				t.Fatalf("%s, old %v: it changed the state: %v", body, old, d.Changed)
+			}
+			if d.Changed {
+				state = d.State
+			}
+			log = append(log, interlock.LogEntry{
+				Seq: uint64(i + 1), Message: id, Kind: string(Credit), Body: []byte(body), Sender: "agent:a",
+				State: interlock.TaskDone, Reply: encode(d.Reply), Changed: d.Changed,
+				Document: interlock.Document{Key: "account:1", Version: interlock.Version(i + 1), Body: state.encode()},
+			})
+		}
+		if _, err := Replay(log); err != nil {
+			t.Errorf("old %v: %v", old, err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ from interlock import (
     Stale,
     Unreachable,
     current_lease,
+    ext,
 )
 from interlock.testing import LocalServer
 
@@ -67,12 +68,20 @@ class Tool:
 class Bank:
     """An account of 100, for an agent that reads it with one tool, thinks, and writes it with another."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: dict[str, Any] | None = None, readers: int = 1) -> None:
         self.balance = 100
+        #: How the leases are held, and how many agents read before one of them goes on.
+        self.options, self.readers = options or {}, readers
+        self.reads = 0
+        self.all_read = asyncio.Event()
 
     async def get_balance(self, client: AsyncClient) -> str:
         found = self.balance
         await client.status()
+        self.reads += 1
+        if self.reads == self.readers:
+            self.all_read.set()
+        await self.all_read.wait()
         return str(found)
 
     async def set_balance(self, client: AsyncClient, balance: int) -> str:
@@ -83,14 +92,16 @@ class Bank:
 
 #: The tools of such an agent.
 BANK_KEYS = {"get_balance": "account:{account_id}", "set_balance": "account:{account_id}"}
+#: How such an agent works without waiting for others that think.
+COMMIT: dict[str, Any] = {"hold": "commit", "reads": ["get_balance"]}
 
 
 def next_call(results: list[str], change: int) -> tuple[str, dict[str, Any]] | None:
-    """Returns what the model calls after the results of its tools: it adds to the balance."""
-    if not results:
+    """Returns what the model calls after the results of its tools: it adds to the balance, and does as it is told."""
+    if not results or "Call get_balance again" in results[-1]:
         return "get_balance", {"account_id": "7"}
-    if len(results) == 1:
-        return "set_balance", {"account_id": "7", "balance": int(results[0]) + change}
+    if results[-1].isdigit():
+        return "set_balance", {"account_id": "7", "balance": int(results[-1]) + change}
     return None
 
 
@@ -98,21 +109,25 @@ def next_call(results: list[str], change: int) -> tuple[str, dict[str, Any]] | N
 Turn = Callable[[Bank, AsyncClient, int], Awaitable[None]]
 
 
-@pytest.fixture
-def sums(interlock_server: LocalServer, other: Client) -> Callable[[Turn], None]:
-    """Has two agents change one account at once, 20 times. Nothing is lost, and nothing stays taken."""
+@pytest.fixture(params=["run", "commit"])
+def sums(interlock_server: LocalServer, other: Client, request: Any) -> Callable[[Turn], None]:
+    """Has two agents change one account at once, 20 times. Nothing is lost, and nothing stays taken.
+
+    With hold="commit" both have read before one writes, so the other one is refused once and reads again.
+    """
+    options, readers, reads = (COMMIT, 2, 3) if request.param == "commit" else ({}, 1, 2)
 
     async def run(turn: Turn) -> None:
         url = interlock_server.url
         async with AsyncClient(url, agent="one") as one, AsyncClient(url, agent="two") as two:
             for _ in range(20):
-                bank = Bank()
+                bank = Bank(options, readers)
                 await asyncio.gather(turn(bank, one, 50), turn(bank, two, -20))
-                assert bank.balance == 130
+                assert (bank.balance, bank.reads) == (130, reads)
             (await asyncio.to_thread(other.acquire, KEY, wait=30)).release()
             # The agent is part of what holds the key around it.
             async with one.lease(KEY):
-                bank = Bank()
+                bank = Bank(options)
                 await asyncio.wait_for(turn(bank, one, 50), 60)
                 assert bank.balance == 150
 
@@ -246,7 +261,9 @@ def reports(interlock_server: LocalServer, other: Client) -> Callable[..., None]
         def play(body: Callable[[], Any]) -> str:
             async def run() -> str:
                 tool.body = body
-                return await agent(tool, client, 0)
+                text = await agent(tool, client, 0)
+                await asyncio.gather(*ext._ends)  # LangChain does not wait for what its callbacks have begun
+                return text
 
             return loop.run_until_complete(run())
 

@@ -104,7 +104,9 @@ class Teller(BaseLlm):
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
         answers = [p.function_response for c in llm_request.contents for p in c.parts if p.function_response]
-        call = next_call([str(answer.response["result"]) for answer in answers], self.change)
+        call = next_call(
+            [str(answer.response.get("result", answer.response.get("error"))) for answer in answers], self.change
+        )
         part = types.Part(text="done")
         if call is not None:
             part = types.Part(function_call=types.FunctionCall(name=call[0], args=call[1]))
@@ -121,7 +123,7 @@ def test_sums(sums: Any) -> None:
             """Writes."""
             return await bank.set_balance(client, balance)
 
-        leases, model = Leases(BANK_KEYS, client=client, wait=60), Teller(change=change)
+        leases, model = Leases(BANK_KEYS, client=client, wait=60, **bank.options), Teller(change=change)
         actor = LlmAgent(name="teller", model=model, tools=[get_balance, set_balance])
         runner = InMemoryRunner(app=App(name="bank", root_agent=actor, plugins=[leases]))
         session = await runner.session_service.create_session(app_name="bank", user_id="u")

@@ -78,7 +78,7 @@ def test_sums(sums: Any) -> None:
             """Writes."""
             return await bank.set_balance(client, balance)
 
-        leases = Leases(BANK_KEYS, client=client, wait=60)
+        leases = Leases(BANK_KEYS, client=client, wait=60, **bank.options)
         tools: Any = [get_balance, set_balance]
         await Agent(client=Teller(change), tools=tools, middleware=[leases]).run("change it")
 

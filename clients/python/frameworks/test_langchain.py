@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import BANK_KEYS, CHECK, KEY, LOST, Bank, Tool, lose, next_call, thrower, within
+from conftest import BANK_KEYS, CHECK, COMMIT, KEY, LOST, Bank, Tool, lose, next_call, thrower, within
 from langchain.agents import create_agent
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -252,7 +252,7 @@ def test_sums(sums: Any) -> None:
             """Writes."""
             return await bank.set_balance(client, balance)
 
-        leases = Leases(BANK_KEYS, client=client, wait=60)
+        leases = Leases(BANK_KEYS, client=client, wait=60, **bank.options)
         actor: Any = create_agent(Teller(change=change), [get_balance, set_balance], middleware=[leases])
         question = {"messages": [("user", "change it")]}
         if change > 0:
@@ -264,9 +264,10 @@ def test_sums(sums: Any) -> None:
     sums(turn)
 
 
-def test_sums_of_blocking_agents(interlock_server: LocalServer) -> None:
+@pytest.mark.parametrize("options", [{}, COMMIT])
+def test_sums_of_blocking_agents(interlock_server: LocalServer, options: dict[str, Any]) -> None:
     """Each with a client for threads. A graph of its own has the nodes of one of them."""
-    bank = Bank()
+    bank = Bank(options)
 
     def turn(client: Client, change: int) -> None:
         @as_tool
@@ -284,7 +285,7 @@ def test_sums_of_blocking_agents(interlock_server: LocalServer) -> None:
             return "done"
 
         leases, tools, model = (
-            Leases(BANK_KEYS, client=client, wait=60),
+            Leases(BANK_KEYS, client=client, wait=60, **bank.options),
             [get_balance, set_balance],
             Teller(change=change),
         )

@@ -74,7 +74,10 @@ def teller(bank: Bank, client: AsyncClient, change: int) -> Any:
         """Writes."""
         return await bank.set_balance(client, balance)
 
-    tools = [leased(tool, BANK_KEYS[tool.name], client=client, wait=60) for tool in (get_balance, set_balance)]
+    tools = [
+        leased(tool, BANK_KEYS[tool.name], client=client, wait=60, **bank.options)
+        for tool in (get_balance, set_balance)
+    ]
     return Agent(name="a", model=Teller(change), tools=tools)
 
 

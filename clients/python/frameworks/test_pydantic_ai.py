@@ -49,7 +49,9 @@ def test_sums(sums: Any) -> None:
             call = next_call([str(part.content) for part in parts if isinstance(part, ToolReturnPart)], change)
             return ModelResponse(parts=[TextPart("done") if call is None else ToolCallPart(*call)])
 
-        actor: Any = Agent(FunctionModel(model), capabilities=[Leases(BANK_KEYS, client=client, wait=60)])
+        actor: Any = Agent(
+            FunctionModel(model), capabilities=[Leases(BANK_KEYS, client=client, wait=60, **bank.options)]
+        )
 
         @actor.tool_plain
         async def get_balance(account_id: str) -> str:

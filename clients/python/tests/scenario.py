@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -9,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from scenario_value import Failed, acquisition, answer, control, granted, judge, resolve
+from scenario_value import BodyError, Failed, acquisition, answer, control, drop, granted, judge, resolve
 
 from interlock import CancelToken, Client
 
@@ -53,7 +54,7 @@ class Runner:
             self.end()
 
     def end(self) -> None:
-        for operation in self.begun.values():
+        for operation in list(self.begun.values()):
             operation.token.cancel()
             operation.join()
         for client in self.clients.values():
@@ -65,6 +66,7 @@ class Runner:
 
         def write(operation: Operation) -> None:
             operation.join()
+            del self.begun[operation.step["id"]]
             text = answer(self.results, operation.step, operation.result, operation.error)
             with writing:
                 print(text, flush=True)
@@ -74,6 +76,10 @@ class Runner:
                 step = json.loads(line)
                 if "clients" in step:
                     self.scenario["clients"] = step["clients"]
+                    continue
+                if "cancel" in step:
+                    if begun := self.begun.get(step["cancel"]):
+                        begun.token.cancel()
                     continue
                 operation = Operation(self, step, resolve(self.results, step.get("with", {})))
                 self.begun[step["id"]] = operation
@@ -138,6 +144,11 @@ class Runner:
             )
         elif operation == "why":
             return dict(client.why(given["key"]))
+        elif operation == "fail":
+            with contextlib.suppress(BodyError), given["lease"]:
+                raise BodyError
+        elif operation == "drop":
+            drop(self.results, given["name"])
         elif operation == "close":
             self.clients.pop(step["client"]).close()
         else:

@@ -6,6 +6,7 @@ Usage: scenario_async.py FILE|-
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scenario_value import Failed, acquisition, answer, control, granted, judge, resolve
+from scenario_value import BodyError, Failed, acquisition, answer, control, drop, granted, judge, resolve
 
 from interlock import AsyncClient, Cancelled
 
@@ -38,9 +39,10 @@ class Runner:
             await self.end()
 
     async def end(self) -> None:
-        for _, operation in self.begun.values():
+        begun = [operation for _, operation in self.begun.values()]
+        for operation in begun:
             operation.cancel()
-        await asyncio.gather(*(operation for _, operation in self.begun.values()), return_exceptions=True)
+        await asyncio.gather(*begun, return_exceptions=True)
         for client in self.clients.values():
             await client.close()
 
@@ -52,6 +54,10 @@ class Runner:
                 if "clients" in step:
                     self.scenario["clients"] = step["clients"]
                     continue
+                if "cancel" in step:
+                    if step["cancel"] in self.begun:
+                        self.begun[step["cancel"]][1].cancel()
+                    continue
                 operation = asyncio.create_task(self.do(step, resolve(self.results, step.get("with", {}))))
                 self.begun[step["id"]] = step, operation
                 operation.add_done_callback(functools.partial(self.write, step))
@@ -59,6 +65,7 @@ class Runner:
             await self.end()
 
     def write(self, step: dict[str, Any], operation: asyncio.Task[dict[str, Any]]) -> None:
+        del self.begun[step["id"]]
         error = Cancelled() if operation.cancelled() else operation.exception()
         result = None if error is not None else operation.result()
         print(answer(self.results, step, result, error), flush=True)
@@ -120,6 +127,13 @@ class Runner:
             )
         elif operation == "why":
             return dict(await client.why(given["key"]))
+        elif operation == "fail":
+            with contextlib.suppress(BodyError):
+                async with contextlib.AsyncExitStack() as stack:
+                    stack.push_async_callback(given["lease"].release)
+                    raise BodyError
+        elif operation == "drop":
+            drop(self.results, given["name"])
         elif operation == "close":
             await self.clients.pop(step["client"]).close()
         else:

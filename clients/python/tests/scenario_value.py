@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -95,6 +96,16 @@ def answer(results: dict[str, Any], step: dict[str, Any], result: Any, error: Ba
     if "as" in step:
         results[step["as"]] = result
     return json.dumps({"id": step["id"], "result": {name: result[name] for name in result if name != "lease"}})
+
+
+class BodyError(Exception):
+    """The body of a block fails."""
+
+
+def drop(results: dict[str, Any], name: str) -> None:
+    """Forgets a result, so that nothing refers to its lease any more."""
+    del results[name]
+    gc.collect()
 
 
 def control(order: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import base64
 import contextlib
@@ -17,7 +18,7 @@ import pytest
 
 from interlock import AsyncClient, Client, InterlockError, Unreachable
 from interlock._call import Caller, Servers
-from interlock._dial import NotSent, Server, connect, parse_server, servers_of
+from interlock._dial import NotSent, Server, _addresses, connect, parse_server, servers_of
 from interlock._threads import _Bounded
 from interlock.testing import LocalServer
 
@@ -285,6 +286,13 @@ def test_a_name_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotSent, match="no name server has told the address of server"):
         connect(Server("http", "server.test", 1), None, time.monotonic() + 0.05)
     silent.set()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_an_address_needs_no_name_server(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that begins late on a busy machine is no silent name server."""
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *args: pytest.fail("a name server is asked"))
+    assert _addresses(host, 7420, time.monotonic())[0][4][:2] == (host, 7420)
 
 
 def test_a_request_has_one_deadline() -> None:

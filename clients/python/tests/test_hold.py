@@ -48,7 +48,7 @@ def test_a_lease_is_held_between_calls(interlock_server: LocalServer, other: Cli
 
 
 def test_hold_is_run_or_call() -> None:
-    with pytest.raises(ValueError, match="hold is 'turn': it should be run or call"):
+    with pytest.raises(ValueError, match="hold is 'turn': it should be run, call or commit"):
         ToolKeys(KEYS, None, "turn")  # type: ignore[arg-type]
 
 

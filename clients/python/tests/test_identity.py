@@ -22,6 +22,7 @@ from interlock import (
     Held,
     InterlockError,
     LeaseLost,
+    Refused,
     WaitTimeout,
     current_lease,
     guarded,
@@ -209,6 +210,125 @@ def test_a_sub_agent_that_shares_nothing(interlock_client: Client, key: str) -> 
         interlock_client.acquire(f"{key}-2", flow="reviewer", wait=0).release()
 
 
+def test_other_requests_that_would_wait_for_what_is_around_them(
+    interlock_client: Client, other: Client, put: Any, key: str
+) -> None:
+    org = key.replace(":", "-")
+    put(f"/v1/patterns/{org}", {"pattern": f"org:{org}/runs", "capacity": 1})
+    parked, changed = other.acquire(key).park(keep=False), other.acquire(f"{key}-2")
+    with interlock_client.lease(key), interlock_client.start_run(org):
+        calls: list[Body] = [
+            lambda: other.acquire(key, f"{key}/a", any_of=True, **OPTIONS),
+            lambda: changed.convert(f"{key}-2", f"{key}/a"),
+            lambda: other.resume(parked),
+            lambda: other.start_run(org, wait=60),
+            lambda: interlock_client.start_run(org, wait=60),
+        ]
+        for call in calls:
+            with pytest.raises(Held, match="this is your own lease"):
+                call()
+        changed.check()
+        task = interlock_client.submit("identity", claims=[key])["id"]
+        with pytest.raises(Deadlock, match="needs keys that you hold"):
+            interlock_client.task(task, wait=60)
+        interlock_client.cancel_task(task)
+    other.resume(parked).release()
+    changed.release()
+
+
+def test_a_pool_whose_members_are_all_around_the_call(
+    interlock_client: Client, other: Client, put: Any, key: str
+) -> None:
+    """A member of another agent comes free some day."""
+    name, pool = key.replace(":", "-"), f"{key}-pool:"
+    put(f"/v1/patterns/{name}", {"pattern": pool + "{id}", "members": [pool + "0", pool + "1"]})
+    with interlock_client.lease(f"{pool}0"):
+        with interlock_client.lease(f"{pool}1"):
+            for client, options in (other, {}), (interlock_client, {"flow": "reviewer"}):
+                for prefix in pool, f"{pool}1":
+                    with pytest.raises(Held, match="this is your own lease"):
+                        client.acquire(any_prefix=prefix, **{**OPTIONS, **options})
+            with interlock_client.lease(any_prefix=pool, wait=0) as own:
+                assert own.key in (f"{pool}0", f"{pool}1")
+        held = interlock_client.acquire(f"{pool}1", flow="reviewer")
+        with other.lease(any_prefix=pool, on_queued=lambda ticket: held.release()):
+            pass
+
+
+def test_a_task_that_waits_for_what_another_client_has(
+    interlock_server: LocalServer, interlock_client: Client, other: Client, put: Any, key: str
+) -> None:
+    """Each of the leases around a wait is looked at, also those of several clients, and of one that was closed."""
+    task = interlock_client.submit("identity", claims=[f"{key}-a", f"{key}-b"])["id"]
+    with Client(interlock_server.url) as third, Client(interlock_server.url) as closed:
+        free = interlock_client.acquire(f"{key}-b", flow="elsewhere")
+        gone = closed.lease(f"{key}-c")
+        gone.__enter__()
+        with third.lease(f"{key}-a"), pytest.raises(Deadlock, match="needs keys that you hold"):
+            other.task(task, wait=60)
+        with third.lease(f"{key}-d"), interlock_client.lease(f"{key}-e"):
+            closed._engine.run(closed._engine.core.caller.request("deleteSession", path={"id": session_of(closed)}))
+            assert other.task(task, wait=0.1).get("state") == "waiting"
+        free.release()
+        with pytest.raises(LeaseLost):
+            gone.__exit__(None, None, None)
+    interlock_client.cancel_task(task)
+
+
+def session_of(client: Client) -> str:
+    session = client._engine.core.session
+    assert session is not None
+    return session.id
+
+
+def test_a_wait_for_a_person(
+    interlock_client: Client, other: Client, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends with the answer; if the keys then are those of a lease around the wait, it is refused."""
+    monkeypatch.setattr("interlock._ops._SHORT_POLL", 0.2)
+
+    def asked(question: str) -> str:
+        return str(next(one["fence"] for one in other.approvals()[1] if one["question"] == question))
+
+    def approve(question: str) -> threading.Thread:
+        thread = threading.Thread(target=lambda: other.answer(asked(question), "approved", by="ann"))
+        thread.start()
+        return thread
+
+    parked = interlock_client.acquire(key).park("first?", keep=False)
+    with pytest.raises(Refused, match="until a person answers") as refused:
+        interlock_client.resume(parked, wait=0.2)
+    assert refused.value.code == "parked"
+    answering = approve("first?")
+    resumed = interlock_client.resume(parked, wait=60)
+    answering.join()
+    parked = resumed.park("second?", keep=False)
+    with other.lease(key):
+        answering = approve("second?")
+        with pytest.raises(Held, match="this is your own lease"):
+            interlock_client.resume(parked, wait=600)
+        answering.join()
+    interlock_client.resume(parked, wait=0).release()
+
+
+def test_a_wait_that_others_can_end_goes_on(
+    interlock_server: LocalServer, interlock_client: Client, other: Client, put: Any, key: str
+) -> None:
+    """A lease around the call is in its way, but not alone, and another agent ends its own."""
+    put(f"/v1/patterns/{key.replace(':', '-')}", {"pattern": f"{key}/" + "{name}", "capacity": 2})
+    two = {"key": f"{key}/x", "mode": "permits", "permits": 1}
+    with interlock_client.lease(two), interlock_client.lease(key + "-a"), Client(interlock_server.url) as third:
+        for asked in [two], [f"{key}-a", f"{key}-b"]:
+            held = third.acquire(asked[-1])
+            leave: Callable[..., Any] = lambda ticket, held=held: held.release()  # noqa: E731
+            with other.lease(*asked, any_of=len(asked) > 1, on_queued=leave):
+                pass
+        held = third.acquire(two)
+        with pytest.raises(Held, match="this is your own lease"):
+            other.acquire({**two, "permits": 2}, **OPTIONS)
+        held.release()
+
+
 def test_a_shared_client_of_threads_inside_an_async_turn(interlock_server: LocalServer, key: str) -> None:
     """A tool that blocks has a client of its own, in a thread of the turn."""
 
@@ -363,9 +483,11 @@ def test_a_thread_without_the_context_is_named(interlock_client: Client, key: st
 
 def test_an_effect_inside_itself_in_a_child_task(interlock_server: LocalServer, key: str) -> None:
     async def main() -> None:
-        async with AsyncClient(interlock_server.url) as client, client.effect("charge", key):
-            with pytest.raises(InterlockError, match="claimed"):
-                await asyncio.create_task(client.claim_effect("charge", key))
+        url = interlock_server.url
+        async with AsyncClient(url) as client, AsyncClient(url) as other, client.effect("charge", key):
+            for one in client, other:
+                with pytest.raises(InterlockError, match="claimed"):
+                    await asyncio.create_task(one.claim_effect("charge", key))
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

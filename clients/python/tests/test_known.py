@@ -76,6 +76,29 @@ def test_heartbeats_tell_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @still
+def test_a_heartbeat_that_is_refused_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each cause has a line a minute in the log, with the number of those left out."""
+    rules = opened()
+
+    def refused(moment: float, reply: Reply) -> None:
+        at(monkeypatch, NOW + moment)
+        steps = rules._beat()
+        assert isinstance(next(steps), Send)
+        with pytest.raises(StopIteration):
+            steps.send(reply)
+
+    for moment in range(0, 130, 10):
+        refused(moment, answer(507, code="no_space", detail="the disk is full"))
+        refused(moment, answer(403, code="forbidden", detail="you may not"))
+    lines = [record.message for record in caplog.records]
+    assert lines[:2] == ["the heartbeat was refused: the disk is full", "the heartbeat was refused: you may not"]
+    assert lines[2::2] == ["the heartbeat was refused: the disk is full (5 more since the last line)"] * 2
+    assert len(lines) == 6
+
+
+@still
 def test_a_list_that_is_not_answered_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = opened()
     held = hold(rules, 5)
@@ -313,7 +336,17 @@ def notebook(interlock_server: LocalServer) -> Iterator[Client]:
         yield client
 
 
+@pytest.fixture
+def swept() -> Iterator[None]:
+    """Collects what interrupts leave in cycles, so that no later test meets the warnings of it."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 @pytest.mark.filterwarnings("ignore:un:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("swept")
 def test_an_interrupt_at_any_line_leaves_nothing(notebook: Client, other: Client, key: str) -> None:
     """Also if the program keeps the name of the lease. What the keeper cannot find ends with its ttl."""
     rules, names, kept = notebook._engine.core, [], []

@@ -48,7 +48,7 @@ ERRORS: dict[str, tuple[Callable[[], InterlockError], str, bool]] = {
     "lost": (lambda: LeaseLost("expired", "it was not confirmed", ("other",)), "it was not confirmed", True),
     "refused": (lambda: refused(Refused, "forbidden"), "so it is", False),
     "effect": (lambda: refused(EffectTaken, "effect_unknown"), "so it is", False),
-    "stale": (lambda: refused(Stale, "stale", packet={"message": "7 is 8 now."}), "7 is 8 now", False),
+    "stale": (lambda: refused(Stale, "stale", packet={"message": "7 is 8 now."}), "7 is 8 now", True),
     "unreachable": (lambda: Unreachable("no server"), "no server", False),
     "unknown": (lambda: OutcomeUnknown("no answer"), "no answer", False),
     "closed": (Closed, "the client is closed", False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import pickle
 import socket
@@ -12,15 +13,29 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Held, InterlockError, OutcomeUnknown, Refused, Stale, Unreachable
+from interlock import (
+    Client,
+    Held,
+    InterlockError,
+    OutcomeUnknown,
+    Refused,
+    Stale,
+    Unreachable,
+    WaitTimeout,
+    _call,
+    _core,
+    _ops,
+)
 from interlock._call import Caller, Servers
 from interlock._clock import now
-from interlock._core import REMEMBER, Core
+from interlock._core import REMEMBER, Ask, Core
 from interlock._errors import as_problem, refusal
 from interlock._grant import Grant
 from interlock._http1 import Connections
+from interlock._ops import Operations
 from interlock._threads import Pool
 from interlock._wire import Broken, Idle, NotSent, Pause, Reply, Send, fill, parse_server, query_of
+from interlock._work import Puller
 
 
 def lease(**members: Any) -> dict[str, Any]:
@@ -343,3 +358,78 @@ def test_an_unclosed_client_warns_and_leaves_no_thread() -> None:
     with pytest.warns(ResourceWarning):
         dropped()
     assert client.closed
+
+
+class Busy:
+    """A server that answers each request at once, and never with what its client waits for. Time passes by pauses."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
+        self.moment = 100.0
+        self.answers = answers
+        self.sent = 0
+        for module in (_core, _call, _ops):
+            monkeypatch.setattr(module, "now", lambda: self.moment)
+        rules = core([])
+        self.operations = Operations(rules, lambda: "thread")
+
+    def reply(self, send: Send) -> Reply:
+        self.sent += 1
+        self.moment += 0.001
+        for part, (status, body) in self.answers.items():
+            if part in send.target:
+                return Reply(status, {"content-type": "application/json"}, json.dumps(body).encode())
+        at = {"at": {}, "server_time": ""}
+        if send.target == "/v1/sessions":
+            body = {"session": {"id": "s_1", "name": "s", "ttl_ms": 30000}}
+        else:
+            body = {"lease": lease(state="grace")} if send.target == "/v1/leases" else {}
+        return Reply(200, {"content-type": "application/json"}, json.dumps({**body, **at}).encode())
+
+    def run(self, steps: Any, limit: float = 100.0) -> Any:
+        """Carries steps out until they end, or the time is over."""
+        end, value = self.moment + limit, None
+        while self.moment < end and self.sent < 1000:
+            try:
+                effect = steps.send(value)
+            except StopIteration as stop:
+                return stop.value
+            value = self.reply(effect) if isinstance(effect, Send) else None
+            self.moment += effect.seconds if isinstance(effect, Pause) else 0
+        return None
+
+
+def test_a_grant_that_is_over_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may answer with a lease in its grace for ever."""
+    for wait, limit in (0.0, 31.0), (60.0, 61.0):
+        busy = Busy(monkeypatch)
+        with pytest.raises(WaitTimeout, match="k is not free: the lease that this agent had is over"):
+            busy.run(busy.operations.core.acquire(Ask({"claims": []}, wait, what="k")))
+        assert 29 < busy.moment - 100 < limit + 1
+        assert busy.sent < 500
+    busy = Busy(monkeypatch, leases=(200, {"lease": lease(state="grace"), "reused": True, "at": {}, "server_time": ""}))
+    busy.operations.core.joined = "s_1"
+    with pytest.raises(WaitTimeout, match="the command around this process had is over"):
+        busy.run(busy.operations.core.acquire(Ask({"claims": []}, 0.0, what="k")))
+    assert busy.sent == 1
+
+
+def test_a_wait_that_is_answered_at_once_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued = {"ticket": {"id": "t_1", "eta_ms": 0}, "holders": [], "at": {}, "server_time": ""}
+    taken = {"code": "effect_claimed", "status": 409, "detail": "", "effect": {"action": "x"}, "advice": {}}
+    waits: list[tuple[dict[str, Any], Callable[[Operations], Any]]] = [
+        ({"leases": (202, queued), "tickets": (202, queued)}, lambda o: o.core.acquire(Ask({}, 90.0, what="k"))),
+        ({"effects": (409, taken)}, lambda o: o.claim_effect("tool", "target", None, 90.0, None)),
+        ({"tasks": (200, {"task": {"state": "running"}})}, lambda o: o.task("t_1", 90.0)),
+        ({"pull": (200, {"tasks": []})}, lambda o: pulls(Puller(o, "q", 20.0, False))),
+    ]
+    for answers, ask in waits:
+        busy = Busy(monkeypatch, **answers)
+        with contextlib.suppress(Refused):
+            busy.run(ask(busy.operations))
+        assert busy.moment > 189, (answers, busy.sent)
+        assert busy.sent < 500, answers
+
+
+def pulls(puller: Puller) -> Any:
+    while True:
+        yield from puller.take()

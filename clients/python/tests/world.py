@@ -257,6 +257,10 @@ class World:
         self.seed = seed
         self.random = random.Random(seed)
         self.looks = random.Random(seed)
+        #: What the network draws beside the fates of requests.
+        self.ways = random.Random(f"{seed} ways")
+        #: How long an answer is under way at most, in seconds.
+        self.lag = 0.02
         self.threads: list[Thread] = []
         self.running: Thread | None = None
         self.back = threading.Semaphore(0)
@@ -437,8 +441,9 @@ class World:
             fate = dice.choice(["refused", "silent", "reset", "answer lost", "answer reset", "twice", "slow", "late"])
         if fate != "good" or self.verbose:
             self.tell(f"{send.method} {send.target.split('?')[0]}: {fate}")
-        there, back = dice.uniform(0, 0.02), dice.uniform(0, 0.02)
+        there, back = dice.uniform(0, 0.02), dice.uniform(0, 0.02) + self.ways.uniform(0, self.lag)
         at_server: list[int] = []
+        gone = False
 
         def answered(done: Any) -> None:
             if done["status"] == 0:
@@ -451,10 +456,12 @@ class World:
                 self.at(back, lambda: end(reply))
 
         def arrive() -> None:
-            if not self.over:
+            if not self.over and not gone:
                 at_server.append(self.deliver(send, answered))
 
         def over() -> None:
+            nonlocal gone
+            gone = not at_server and self.ways.random() < 0.5  # its caller has left before it was sent
             for one in at_server:
                 if one in self.open and dice.random() < 0.9:  # the server sees that the connection is closed
                     self.settle(self.pipe.do(do="cut", id=one))

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.js";
+import type { Blocked } from "./context.js";
 import {
   InterlockError,
   LeaseLost,
@@ -10,7 +11,7 @@ import {
   sessionIsGone,
 } from "./errors.js";
 import { isPast, type Keeper, type Session } from "./keeper.js";
-import { linked, orAborted, sleep, type Signal } from "./stop.js";
+import { Pace, linked, orAborted, sleep, type Signal } from "./stop.js";
 import type { Answer, RequestParameters, Sending, Transport } from "./transport.js";
 import { codes, limits } from "./types.js";
 import type * as t from "./types.js";
@@ -23,6 +24,10 @@ export interface Waiting {
   signal?: Signal;
   /** Is called with the place in line and the holders, whenever they are known anew. */
   onQueued?: (ticket: t.Ticket, holders: readonly t.Holder[]) => void;
+  /** Throws what refuses a wait for them. @internal */
+  refuse?: (blocked: Blocked) => void;
+  /** How long one question lasts. @internal */
+  pollMs?: number;
 }
 
 /** What is claimed, and how. */
@@ -65,6 +70,9 @@ export type What = string | t.ClaimRequest | readonly (string | t.ClaimRequest)[
 
 /** How long a request stands in line if the caller does not choose. */
 export const defaultWaitMs = 60_000;
+
+/** How long a request without a wait is repeated whose session, or whose turn, ends before it has its answer. */
+const restartMs = 10_000;
 
 /** How long an abort waits for its cleanup, which goes on in the background. */
 const cleanupMs = 2000;
@@ -143,6 +151,9 @@ export class Line {
   /**
    * Obtains a lease. When the signal ends the wait, nothing stays behind: the ticket is left, and a
    * lease that was granted in that moment is released, or with late "return" returned.
+   *
+   * A lease that was granted although it is over is given back, and asked for again. If it comes for longer than its
+   * ttl, the wait is over.
    */
   async obtain(
     ask: Ask,
@@ -152,7 +163,9 @@ export class Line {
     flow?: string,
   ): Promise<Obtained> {
     const wait = waiting.waitMs ?? defaultWaitMs;
-    const until = this.clock.steady() + wait;
+    const began = this.clock.steady();
+    const until = began + wait;
+    const pace = new Pace(this.clock);
     waiting.signal?.throwIfAborted();
     for (;;) {
       if (flow !== undefined) await this.#undone(flow, waiting.signal, until);
@@ -172,13 +185,19 @@ export class Line {
         await orAborted(release, waiting.signal).catch((error: unknown) => {
           if (!(error instanceof InterlockError) || !leaseIsGone(error.code)) throw error;
         });
+        if (this.clock.steady() >= Math.max(until, began + lease.ttl_ms)) throw past(lease, got.granted);
       } catch (error) {
         if (!(error instanceof InterlockError)) throw error;
         if (sessionIsGone(error.code)) this.keeper.sessionLost(session, error);
         const restarts = late === "release" && codesOfRestart.has(error.code);
-        if (!restarts || this.keeper.closed.aborted || (this.clock.steady() >= until && wait > 0))
+        if (
+          !restarts ||
+          this.keeper.closed.aborted ||
+          this.clock.steady() >= (wait > 0 ? until : began + restartMs)
+        )
           throw error;
       }
+      await pace.next(waiting.signal);
     }
   }
 
@@ -259,6 +278,7 @@ export class Line {
     flow: string | undefined,
   ): Promise<Obtained> {
     let ticket: t.Ticket | undefined;
+    const pace = new Pace(this.clock);
     for (;;) {
       if (ticket) this.keeper.tickets.delete(ticket.id);
       const { data } = answer;
@@ -269,10 +289,12 @@ export class Line {
       ticket = data.ticket;
       this.keeper.tickets.add(ticket.id);
       try {
+        waiting.refuse?.(data);
         waiting.onQueued?.(ticket, data.holders);
         const left = until - this.clock.steady();
         if (left <= -cleanupMs) throw overdue(data);
-        const wait = Math.round(Math.min(limits.maxLongPollMs, Math.max(left, 0) + 1000));
+        const most = waiting.pollMs ?? limits.maxLongPollMs;
+        const wait = Math.round(Math.min(most, Math.max(left, 0) + 1000));
         const retryForMs = Math.min(this.transport.config.retryForMs, Math.max(0, left));
         const { signal, end } = linked([waiting.signal, this.keeper.closed]);
         answer = await this.transport
@@ -282,6 +304,7 @@ export class Line {
             { signal, waitMs: wait, retryForMs },
           )
           .finally(end);
+        if ("ticket" in answer.data) await pace.next(waiting.signal);
       } catch (error) {
         const isOver = error instanceof InterlockError && error.problem && isDecided(error);
         if (!isOver && this.keeper.closed.aborted) throw this.keeper.closed.reason;
@@ -408,20 +431,24 @@ function unexpected(data: Waited): InterlockError {
 }
 
 /** The error of a wait that its caller's clock ends, because no server did. */
-function overdue(queued: t.Queued): WaitTimeout {
-  const { holders, key, ticket } = queued;
-  return new WaitTimeout({
-    code: "wait_limit",
-    message: `the lease was not granted in time: it was ${ticket.position} of ${ticket.length} in line`,
-    problem: {
-      ...problemless,
-      detail: "",
-      holders,
-      ...(key === undefined ? {} : { key }),
-      at: queued.at,
-      server_time: queued.server_time,
-    },
-  });
+function overdue({ holders, key, ticket, at, server_time }: t.Queued): WaitTimeout {
+  const message = `the lease was not granted in time: it was ${ticket.position} of ${ticket.length} in line`;
+  return timeout(message, { holders, ...(key === undefined ? {} : { key }), at, server_time });
+}
+
+/** The error of a wait in which the server has granted nothing but a lease that is over. */
+function past(lease: t.Lease, { at, server_time }: t.Granted): WaitTimeout {
+  const key = lease.claims[0]?.key;
+  const what = key === undefined ? "the lease" : `${key}`;
+  const message = `${what} is not free: the lease that this agent had is over, and the server still has it`;
+  return timeout(message, { holders: [], ...(key === undefined ? {} : { key }), at, server_time });
+}
+
+function timeout(
+  message: string,
+  more: Pick<t.Problem, "holders" | "key" | "at" | "server_time">,
+): WaitTimeout {
+  return new WaitTimeout({ code: "wait_limit", message, problem: { ...problemless, detail: "", ...more } });
 }
 
 const problemless = {

@@ -5,7 +5,15 @@
  */
 import type { What } from "./acquire.js";
 import type { Client } from "./client.js";
-import { guarded, isGuarded, isReport, markGuarded, type GuardOptions, type Tool } from "./guarded.js";
+import {
+  guardedAs,
+  isGuarded,
+  isReport,
+  markGuarded,
+  newTool,
+  type GuardOptions,
+  type Tool,
+} from "./guarded.js";
 import type { Lease } from "./lease.js";
 
 /** The keys of a tool's call: a template such as "account:{account_id}", or a function of its input. */
@@ -29,23 +37,36 @@ interface Executable {
   toModelOutput?: ((given: never) => unknown) | undefined;
 }
 
+/** How the tools of a model are guarded. */
+export interface ToolsOptions extends Omit<GuardOptions, "reads"> {
+  /** With hold: "commit", the names of the tools that only read. */
+  reads?: readonly string[];
+}
+
 /**
  * Returns the tools of a model with some of them guarded: such a tool runs under a lease, from the first call
  * that names the key to the end of Client.turn, which generateText or the use of a stream is to run in. With
- * hold: "call" each call has the lease for itself. The model reads a refusal as the tool's result, also past its toModelOutput, and
+ * hold: "call" each call has the lease for itself; with hold: "commit" a tool in reads has none, and the others are
+ * refused if the key may have changed since the turn has read it. The model reads a refusal as the tool's result, also past its toModelOutput, and
  * the abort signal of the call ends the wait. A tool that yields intermediate results returns the last one.
  */
 export function guardTools<T extends Record<string, object>>(
   client: Client,
   tools: T,
   keys: { [Name in keyof T]?: Keys },
-  options: GuardOptions = {},
+  options: ToolsOptions = {},
 ): T {
+  const { reads = [], ...guarding } = options;
+  const unknown = reads.filter((name) => keys[name] === undefined);
+  if (unknown.length > 0) throw new TypeError(`reads has ${unknown.join(", ")}, and keys has none for it`);
+  if (options.hold === "commit" && reads.length === 0)
+    throw new TypeError('hold: "commit" needs reads: the names of the tools that only read');
   const all: Record<string, object> = { ...tools };
   for (const [name, of] of Object.entries(keys) as [string, Keys | undefined][]) {
     const tool = all[name];
     if (!tool) throw new TypeError(`there is no tool ${name} to guard`);
-    if (of !== undefined) all[name] = guardTool(client, tool, of, options);
+    const how = reads.includes(name) ? { ...guarding, reads: true } : guarding;
+    if (of !== undefined) all[name] = guardTool(client, tool, of, how);
   }
   return all as T;
 }
@@ -58,17 +79,18 @@ export function guardTool<T extends object>(
   options: GuardOptions = {},
 ): T {
   const { execute, toModelOutput } = tool as Executable;
+  const name = newTool();
   if (typeof execute !== "function") {
     throw new TypeError("a tool without execute runs elsewhere, and cannot be guarded here");
   }
-  const run = (args: object, lease: Lease, signal: AbortSignal, call: object) => {
-    leases.set(signal, lease);
+  const run = (args: object, lease: Lease | undefined, signal: AbortSignal, call: object) => {
+    if (lease) leases.set(signal, lease); // a tool that only reads has none
     return last(execute.call(tool, args as never, { ...call, abortSignal: signal } as never));
   };
   const guardedExecute = (input: object, call: { abortSignal?: AbortSignal }) => {
     const one: Tool<object, unknown> = (args, lease, signal) => run(args, lease, signal, call);
     if (isGuarded(execute)) markGuarded(one);
-    return guarded(client, keys as string | ((input: object) => What), one, options)(input, call);
+    return guardedAs(name, client, keys as string | ((input: object) => What), one, options)(input, call);
   };
   if (typeof toModelOutput !== "function") return { ...tool, execute: guardedExecute };
   return {

@@ -1,17 +1,20 @@
-import { Line, bodyOf, claimsOf, defaultWaitMs, type LeaseOptions, type What } from "./acquire.js";
+import { Line, bodyOf, claimsOf, defaultWaitMs, type Ask, type LeaseOptions, type What } from "./acquire.js";
 import { Clock } from "./clock.js";
 import {
   collide,
+  fits,
   isCounted,
   originOf,
   overlap,
   ownLease,
   scopes,
   within,
+  type Blocked,
   type Origin,
   type Scope,
 } from "./context.js";
 import { drainOn } from "./drain.js";
+import { finished, shortPollMs, type Waiter } from "./finished.js";
 import { ClientClosed, Held, LeaseLost, Refused, TaskMoved, WaitTimeout } from "./errors.js";
 import { Run } from "./hold.js";
 import { Keeper, type Session } from "./keeper.js";
@@ -24,74 +27,15 @@ import { perform, type Action, type EffectOptions } from "./effect.js";
 import { startRun, type RunOptions } from "./run.js";
 import { work, type Done, type Job, type WorkOptions } from "./worker.js";
 import { commitBody, type Commit } from "./state.js";
-import { Stop, linked, listen, type Signal } from "./stop.js";
-import {
-  Transport,
-  type Answer,
-  type OperationName,
-  type RequestParameters,
-  type Sending,
-} from "./transport.js";
+import { Pace, Stop, linked, listen, type Signal } from "./stop.js";
+import { Transport, type Answer, type OperationName, type RequestParameters } from "./transport.js";
 import { limits, type Operations } from "./types.js";
 import type * as t from "./types.js";
 import { checkTTL } from "./text.js";
 import { watch, type WatchOptions } from "./watch.js";
+import type { ClientOptions, RequestOptions, TurnOptions } from "./options.js";
 
-/** The settings of a client. Each has a default that works with a server on this machine. */
-export interface ClientOptions {
-  /** The URLs of the servers of one cluster, in a list or separated by commas: INTERLOCK_URL if left out. */
-  url?: string | readonly string[];
-  /** The credential: INTERLOCK_CREDENTIAL if left out. */
-  credential?: string;
-  /** The tenant; the credential's if left out. */
-  namespace?: string;
-  /** The name that other agents and people see: INTERLOCK_AGENT if left out, else typescript and a number. */
-  agent?: string;
-  /**
-   * How long the session, with its leases, outlives its last heartbeat: the maximum of their ttl. If left out, that of
-   * their keys' patterns counts, else 30 s.
-   */
-  sessionTTLMs?: number;
-  /**
-   * How long a request is tried again while no server answers: 30 s if left out. Left out, a request fails at once as
-   * long as no server has ever answered and the connection is refused.
-   */
-  retryForMs?: number;
-  /**
-   * Sends the requests in place of the HTTP of Node, and of the global fetch elsewhere. Those go through the proxy that
-   * HTTPS_PROXY, HTTP_PROXY or ALL_PROXY name, but for the addresses of NO_PROXY and this machine.
-   */
-  fetch?: typeof fetch;
-  /**
-   * For how long a thread of its own keeps the leases while the event loop stands still, such as in a computation:
-   * not at all if left out. It does not use fetch, which must be left out.
-   */
-  standbyMs?: number;
-  /** The clock that leases are timed by. */
-  clock?: Clock;
-  /**
-   * Signals of the process, such as ["SIGTERM"], at which the client drains. Then the process ends by the signal,
-   * unless the program listens to it as well. A second signal does not wait. None if left out.
-   */
-  drainOn?: readonly string[];
-  /**
-   * Whether the client is part of what encloses it. Below `interlock run` and `interlock task work` it then
-   * joins their session, and within a lease of another client of the same server, credential and agent it
-   * uses that one's session: what they hold is its own. Left out, it joins if url, namespace, credential and
-   * agent are not others than those of the environment. true: a client that cannot join is a TypeError.
-   * false: it has a session of its own, as a sub-agent that must not share.
-   */
-  join?: boolean;
-}
-
-/** How the run of an agent is begun. */
-export interface TurnOptions {
-  /** A flow of its own, for a run that must not use what encloses it. Left out, it is that of the enclosing lease. */
-  flow?: string;
-}
-
-/** The settings of a request. */
-export interface RequestOptions extends Sending {}
+export type { ClientOptions, RequestOptions, TurnOptions } from "./options.js";
 
 /** The id of the process, or where there is none a random number. */
 function processID(): number {
@@ -104,6 +48,11 @@ function defaultSender(servers: Servers): Sender {
   if (!sender) return new FetchSender((input, init) => fetch(input, init));
   for (let n = 0; n < servers.count; n++) sender.check(servers.url(n));
   return sender;
+}
+
+/** Returns what a refusal tells of those who are in the way. */
+function blockedBy({ holders, problem }: Held | WaitTimeout): Blocked {
+  return { holders: [...holders], ...(problem?.capacity && { capacity: problem.capacity }) };
 }
 
 /** The refusal of what the client holds itself: nobody but the program knows whether that encloses the call. */
@@ -215,10 +164,16 @@ export class Client implements AsyncDisposable {
       agent: this.agent,
       sessionTTLMs: options.sessionTTLMs,
       standbyMs: options.standbyMs,
+      takeOver: options.takeOver,
       origin: joins,
     });
     this.line = new Line(this.transport, this.keeper, this.clock);
     this.#forgetSignals = drainOn(this, options.drainOn ?? []);
+  }
+
+  /** Returns the id of the session, a secret: takeOver of the next process. The session is opened if there is none. */
+  async sessionID(): Promise<t.SessionID> {
+    return (await this.keeper.session()).id;
   }
 
   /** Returns a name of a flow that no other request of this client has. */
@@ -279,16 +234,44 @@ export class Client implements AsyncDisposable {
     if (key !== undefined) throw ownLease(key, origin?.fence ?? "unknown", "");
     for (const lease of this.#enclosing()) {
       if (lease.client === this && lease.flow === flow) continue;
-      const own = lease.claims.find((held) => claims.some((claim) => collide(held, claim)));
+      // Where a lease has permits, a claim without a mode is for one, too.
+      const isPermit = (held: t.Claim, claim: t.ClaimRequest) => isCounted(held) && claim.mode === undefined;
+      const own = lease.claims.find((held) =>
+        claims.some((claim) => collide(held, claim) && !isPermit(held, claim)),
+      );
       if (own) throw ownLease(own.key, lease.fence, lease.info.purpose);
     }
   }
 
-  /** Does the same by the holders that the server names: a key may have several spellings. */
-  #refuseHolders(holders: readonly t.Holder[]): void {
-    const fences = new Set([this.#origin?.fence, ...[...this.#enclosing()].map((lease) => lease.fence)]);
-    const own = holders.find((holder) => fences.has(holder.fence));
-    if (own) throw ownLease(own.key, own.fence, own.purpose);
+  /**
+   * Does the same by the holders that the server names: a key may have several spellings. Of several keys to
+   * choose from, all must be in the way.
+   */
+  #refuseHolders({ holders, capacity }: Blocked, claims: readonly t.ClaimRequest[], any: boolean): void {
+    const around = [...this.#enclosing()];
+    const has = (claim: t.ClaimRequest) =>
+      around.some((lease) => lease.claims.some((held) => collide(held, claim))) ||
+      this.#origin?.keys.some((key) => overlap(key, claim.key));
+    if (any && !claims.every(has)) return;
+    const fences = new Set([this.#origin?.fence, ...around.map((lease) => lease.fence)]);
+    const mine = holders.filter((holder) => fences.has(holder.fence));
+    const [own] = mine;
+    if (own && !fits(claims, mine, capacity)) throw ownLease(own.key, own.fence, own.purpose);
+  }
+
+  /** Has a request wait for a lease, unless that would be for what encloses the call. @internal */
+  async unlessOwn<T>(
+    claims: readonly t.ClaimRequest[],
+    any: boolean,
+    wait: (refuse: (blocked: Blocked) => void) => Promise<T>,
+  ): Promise<T> {
+    const refuse = (blocked: Blocked) => this.#refuseHolders(blocked, claims, any);
+    try {
+      return await wait(refuse);
+    } catch (error) {
+      if (error instanceof Held || error instanceof WaitTimeout) refuse(blockedBy(error));
+      throw error;
+    }
   }
 
   /**
@@ -369,34 +352,61 @@ export class Client implements AsyncDisposable {
     return holders.length > 0 && holders.every((holder) => fences.has(holder.fence));
   }
 
+  /**
+   * Does the same for a request that is answered only after its wait: within a lease it asks first without one.
+   * @internal
+   */
+  async firstUnlessOwn<T>(
+    waitMs: number,
+    attempt: (waitMs: number, refuse?: (blocked: Blocked) => void) => Promise<T>,
+  ): Promise<T> {
+    if (waitMs <= 0) return attempt(waitMs); // its refusal tells what is full
+    if (scopes().next().done === false) {
+      try {
+        return await this.unlessOwn([], false, () => attempt(0));
+      } catch (error) {
+        const isBusy = error instanceof Held || (error instanceof Refused && error.code === "parked");
+        if (!isBusy) throw error;
+      }
+    }
+    return this.unlessOwn([], false, (refuse) => attempt(waitMs, refuse));
+  }
+
   async #ask(what: What, options: LeaseOptions, flow: string): Promise<Lease> {
     const expected = this.keeper.expect(options.ttlMs);
-    const onQueued = (ticket: t.Ticket, holders: readonly t.Holder[]) => {
-      this.#refuseHolders(holders);
-      options.onQueued?.(ticket, holders);
-    };
+    const ask: Ask = (wait, session) => ({
+      operation: "acquireLease",
+      body: { ...bodyOf(what, options, session, flow), ...this.keeper.takesOver(), ...wait },
+      header: { traceparent: options.traceparent },
+    });
+    const isPool = typeof what === "object" && "anyPrefix" in what;
+    const claims = isPool ? await this.#members(what.anyPrefix) : claimsOf(what, options);
+    const any = isPool || options.any === true;
     try {
-      const { granted, session, sentAt } = await this.line.obtain(
-        (wait, session) => ({
-          operation: "acquireLease",
-          body: { ...bodyOf(what, options, session, flow), ...wait },
-          header: { traceparent: options.traceparent },
-        }),
-        { ...options, onQueued },
-        "release",
-        options.onConflict,
-        flow,
+      const { granted, session, sentAt } = await this.unlessOwn(claims, any, (refuse) =>
+        this.line.obtain(ask, { ...options, refuse }, "release", options.onConflict, flow),
       );
       const lease = await this.#adopt(granted, session, sentAt, flow);
       lease.onWarning(options.onWarning);
       return lease;
     } catch (error) {
       if (!(error instanceof Held || error instanceof WaitTimeout)) throw error;
-      this.#refuseHolders(error.holders);
       throw this.#isOwn(error.holders) ? heldByOwn(error) : error;
     } finally {
       expected();
     }
+  }
+
+  /**
+   * Returns claims on the keys that a prefix stands for, if some of them are around the caller. A refusal names
+   * the holder of one of them only.
+   */
+  async #members(prefix: string): Promise<t.ClaimRequest[]> {
+    const around = [...this.#enclosing()].flatMap((lease) => lease.keys);
+    if (![...around, ...(this.#origin?.keys ?? [])].some((key) => key.startsWith(prefix))) return [];
+    const { patterns } = await this.request("listPatterns", {});
+    const keys = patterns.flatMap(({ members }) => members ?? []).filter((key) => key.startsWith(prefix));
+    return keys.map((key) => ({ key, mode: "exclusive" }));
   }
 
   async #adopt(granted: t.Granted, session: Session, sentAt: number, flow: string): Promise<Lease> {
@@ -479,18 +489,32 @@ export class Client implements AsyncDisposable {
    */
   async resume(id: t.LeaseID, options: ResumeOptions = {}): Promise<Lease> {
     const flow = options.flow ?? this.flowAround();
-    const waiting = { ...options, waitMs: options.waitMs ?? 0 };
-    const { granted, session, sentAt } = await this.line.obtain(
-      (wait, session) => {
-        const body: t.ResumeRequest = { ...wait, session: session.id, flow };
-        if (waiting.waitMs > 0) body.wait_ms = Math.min(waiting.waitMs, limits.maxLongPollMs);
-        if (options.unapproved !== undefined) body.unapproved = options.unapproved;
-        return { operation: "resumeLease", path: { id }, body };
-      },
-      waiting,
-      "return",
-    );
-    return this.#adopt(granted, session, sentAt, flow);
+    const until = this.clock.steady() + (options.waitMs ?? 0);
+    const pollMs = scopes().next().done === false ? shortPollMs : limits.maxLongPollMs;
+    const pace = new Pace(this.clock);
+    for (;;) {
+      const left = Math.max(0, until - this.clock.steady());
+      try {
+        const { granted, session, sentAt } = await this.firstUnlessOwn(left, (waitMs, refuse) => {
+          const ask: Ask = (wait, session) => {
+            const body: t.ResumeRequest = { ...wait, session: session.id, flow };
+            if (waitMs > 0) body.wait_ms = Math.ceil(Math.min(waitMs, pollMs));
+            if (options.unapproved !== undefined) body.unapproved = options.unapproved;
+            return { operation: "resumeLease", path: { id }, body };
+          };
+          return this.line.obtain(
+            ask,
+            { ...options, waitMs, pollMs, ...(refuse ? { refuse } : {}) },
+            "return",
+          );
+        });
+        return await this.#adopt(granted, session, sentAt, flow);
+      } catch (error) {
+        const isUnanswered = error instanceof Refused && error.code === "parked";
+        if (!isUnanswered || this.clock.steady() >= until) throw error;
+      }
+      await pace.next(options.signal);
+    }
   }
 
   /** Shows a key: its holders, those who wait, and the notes of earlier holders. */
@@ -608,22 +632,24 @@ export class Client implements AsyncDisposable {
   }
 
   /** Waits for the end of a task or of a message: it is then done, dead or cancelled. */
-  async finished(id: t.TaskID, options: RequestOptions & { waitMs?: number } = {}): Promise<t.Task> {
-    const until = this.clock.steady() + (options.waitMs ?? Infinity);
-    const settled: ReadonlySet<string | undefined> = new Set(["done", "dead", "cancelled"]);
-    for (;;) {
-      const wait = Math.round(Math.max(0, Math.min(limits.maxLongPollMs, until - this.clock.now())));
-      const { signal } = options;
-      const query: NonNullable<Operations["getTask"]["query"]> = { wait_ms: wait };
-      const [around] = this.#around();
-      // A task that waits for what encloses this call would never end: the server finds that by the flow.
-      if (around) {
-        query.session = (await around.client.keeper.session(signal)).id;
-        query.flow = around.flow;
-      }
-      const view = await this.request("getTask", { path: { id }, query }, { signal, waitMs: wait });
-      if (settled.has(view.task.state) || this.clock.steady() >= until) return view.task;
+  finished(id: t.TaskID, options: RequestOptions & { waitMs?: number } = {}): Promise<t.Task> {
+    return finished(this, id, this.#waiters(), options);
+  }
+
+  /** Returns whose flows wait when the caller does: of what it may use, the innermost; and of others around it. */
+  #waiters(): Waiter[] {
+    const found = [...this.#around()].slice(0, 1);
+    for (const scope of scopes()) {
+      const isOther = scope.client.place === this.place && scope.client.party !== this.party;
+      const isHeld = scope.lease?.held || scope.run?.kept.length;
+      if (
+        isOther &&
+        isHeld &&
+        !found.some(({ client, flow }) => client === scope.client && flow === scope.flow)
+      )
+        found.push(scope);
     }
+    return found;
   }
 
   /**

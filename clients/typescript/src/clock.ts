@@ -22,6 +22,9 @@ export type Timer = ReturnType<typeof setTimeout>;
 /** The longest time that a timer takes; with a longer one it would end at once. */
 const longest = 2 ** 31 - 1;
 
+/** Milliseconds since some moment, without the sleep of the machine. */
+export const steadyNow = (): number => monotonic();
+
 /** Calls f after so many milliseconds, 24 days at most. */
 export function later(f: () => void, ms: number): Timer {
   return setTimer(f, Math.min(ms, longest)) as Timer;

@@ -93,6 +93,22 @@ export function collide(a: t.ClaimRequest, b: t.ClaimRequest): boolean {
   return (excludes(a) || excludes(b)) && overlap(a.key, b.key);
 }
 
+/** What an answer tells of those who are in the way of a request. */
+export type Blocked = Pick<t.Queued, "holders" | "capacity">;
+
+/** Whether a key has permits for a request beside the holders that are its own. With groups it counts as full. */
+export function fits(
+  claims: readonly t.ClaimRequest[],
+  own: readonly t.Holder[],
+  capacity: t.Capacity | undefined,
+): boolean {
+  if (!capacity || capacity.groups?.length) return false;
+  const asked = claims.filter(({ key }) => own.some((holder) => holder.key === key));
+  const all = [...(asked.length > 0 ? asked : [{}]), ...own] as Partial<t.ClaimRequest>[];
+  if (all.some(({ mode = "permits" }) => mode !== "permits")) return false;
+  return all.reduce((sum, { permits = 1 }) => sum + permits, 0) <= (capacity.permits ?? Infinity);
+}
+
 /** Whether two keys are one, or one is above the other. */
 export function overlap(a: string, b: string): boolean {
   return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);

@@ -3,7 +3,7 @@ import { scopes, within } from "./context.js";
 import { EffectTaken, InvalidRequest } from "./errors.js";
 import { resultOf, unstored } from "./json.js";
 import { under, type Lease } from "./lease.js";
-import { type Signal } from "./stop.js";
+import { Pace, type Signal } from "./stop.js";
 import { clip, isA, warn, words } from "./text.js";
 import type { RequestParameters } from "./transport.js";
 import { limits } from "./types.js";
@@ -128,6 +128,7 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
   const { clock, keeper } = client;
   const until = clock.steady() + (options.waitMs ?? 60_000);
   const flow = client.newFlow();
+  const pace = new Pace(clock);
   for (let isFirst = true; ;) {
     options.signal?.throwIfAborted();
     const session = await keeper.session(options.signal);
@@ -156,6 +157,7 @@ async function claim(client: Client, action: Action, options: EffectOptions): Pr
       const isTaken = error instanceof EffectTaken && error.code === "effect_claimed";
       if (!isTaken || isOwn(error.effect) || clock.steady() >= until) throw error;
     }
+    await pace.next(options.signal);
   }
 }
 

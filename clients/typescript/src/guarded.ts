@@ -5,6 +5,7 @@ import { isCounted } from "./context.js";
 import { Deadlock, InterlockError, LeaseLost, Refused, Stale, WaitTimeout } from "./errors.js";
 import { runAround, type Run } from "./hold.js";
 import type { Lease } from "./lease.js";
+import { compared, read } from "./seen.js";
 import { linked, type Signal } from "./stop.js";
 import { warn } from "./text.js";
 
@@ -15,9 +16,27 @@ export interface GuardOptions extends LeaseOptions {
    * agent, which Client.turn or an attempt at a task is, so that nobody writes between a tool that reads and
    * one that writes. call: for each call alone, which suits a tool that reads and writes inside. Left out:
    * run, or with permits call. A key with a rate or a capacity is always held by the call, which it counts. A call that no framework makes, and that no run encloses, is a run of its own.
+   *
+   * commit: nobody waits for an agent that thinks. A tool with reads: true holds nothing. One without holds its keys
+   * for each call, and is refused before it begins if the run has not read them, or others may have written since.
    */
-  hold?: "run" | "call";
+  hold?: "run" | "call" | "commit";
+  /** With hold: "commit", whether the tool only reads. */
+  reads?: boolean;
 }
+
+/** How a tool is guarded that only reads, and has no lease. */
+export interface ReadOptions {
+  hold: "commit";
+  reads: true;
+  signal?: Signal;
+}
+
+/** A tool that is guarded. It returns what the tool returns, or a text for the model. */
+export type Guarded<A, R> = (
+  args: A,
+  call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
+) => Promise<R | string>;
 
 /** A function of a tool. */
 export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | PromiseLike<R>;
@@ -36,54 +55,130 @@ export type Tool<A, R> = (args: A, lease: Lease, signal: AbortSignal) => R | Pro
 export function guarded<A extends object, R>(
   client: Client,
   keys: string | readonly string[] | ((args: A) => What),
+  tool: (args: A, lease: undefined, signal: AbortSignal) => R | PromiseLike<R>,
+  options: ReadOptions,
+): Guarded<A, R>;
+export function guarded<A extends object, R>(
+  client: Client,
+  keys: string | readonly string[] | ((args: A) => What),
   tool: Tool<A, R>,
+  options?: GuardOptions,
+): Guarded<A, R>;
+export function guarded<A extends object, R>(
+  client: Client,
+  keys: string | readonly string[] | ((args: A) => What),
+  tool: (args: A, lease: never, signal: AbortSignal) => R | PromiseLike<R>,
   options: GuardOptions = {},
-): (
-  args: A,
-  call?: { abortSignal?: AbortSignal | undefined; signal?: AbortSignal | undefined },
-) => Promise<R | string> {
-  const { hold = options.permits === undefined ? "run" : "call", ...leasing } = options;
+): Guarded<A, R> {
+  return guardedAs(newTool(), client, keys, tool, options);
+}
+
+/** How many tools were guarded. */
+let tools = 0;
+
+/** Returns a name that no other tool has. */
+export function newTool(): string {
+  return `tool-${++tools}`;
+}
+
+/** Wraps the function of a tool of a name: the same call of it, again, replaces what it has read before. */
+export function guardedAs<A extends object, R>(
+  name: string,
+  client: Client,
+  keys: string | readonly string[] | ((args: A) => What),
+  tool: (args: A, lease: never, signal: AbortSignal) => R | PromiseLike<R>,
+  options: GuardOptions,
+): Guarded<A, R> {
+  const { hold = options.permits === undefined ? "run" : "call", reads = false, ...leasing } = options;
+  checkHold(hold, reads, leasing);
   if (Object.prototype.toString.call(tool).endsWith("GeneratorFunction]")) throw yields();
-  const calls: ReturnType<typeof guarded<A, R>> = async (args, call) => {
+  const calls: Guarded<A, R> = async (args, call) => {
     const outer = call?.abortSignal ?? call?.signal ?? options.signal;
     const what = typeof keys === "function" ? keys(args) : fill(keys, args);
-    const around = hold === "run" ? runAround(client) : undefined;
+    const around = hold === "call" ? undefined : runAround(client);
     if (around?.run.isOver)
-      throw misused("the run that this call belongs to has ended: wait within client.turn");
-    if (hold === "run" && !around && isOfFramework(call) && !client.isWithin())
-      throw misused("no run encloses this call");
+      throw misused("the run that this call belongs to has ended: wait within client.turn", hold);
+    if (!around && (hold === "commit" || (hold === "run" && isOfFramework(call) && !client.isWithin())))
+      throw misused("no run encloses this call", hold);
+    if (around && reads) {
+      await read(client, around.run, keysOf(what), `${name} ${shown(args)}`);
+      return runFree(outer, async (signal) => finished(tool, await tool(args, undefined as never, signal)));
+    }
     let lease: Lease;
     try {
       const own = { ...leasing, ...(outer ? { signal: outer } : {}) };
-      lease = around ? await ofRun(client, around, what, own) : await client.acquire(what, own, {});
+      if (around && hold === "commit") lease = await toCommit(client, around, what, own);
+      else lease = around ? await ofRun(client, around, what, own) : await client.acquire(what, own, {});
       if (hold === "run" && !around && !lease.isReused && isOfFramework(call)) {
         await lease.release();
-        throw misused("no run encloses this call");
+        throw misused("no run encloses this call", hold);
       }
     } catch (error) {
       if (isCancelled(error, outer) || !isRefusal(error)) throw error;
       return refused(error, around?.run);
     }
     return run(lease, outer, async (signal) => {
-      const result = await tool(args, lease, signal);
-      if (!isGuarded(tool)) passOn(result);
-      return result;
+      if (!around || hold !== "commit") return finished(tool, await tool(args, lease as never, signal));
+      lease.writes.push(around.run.flow);
+      try {
+        return finished(tool, await tool(args, lease as never, signal));
+      } finally {
+        lease.writes.push(around.run.flow);
+      }
     });
   };
   markGuarded(calls);
   return calls;
 }
 
+/** Returns a result, unless it is the text of a refusal on the way. */
+function finished<R>(tool: object, result: R): R {
+  if (!isGuarded(tool)) passOn(result);
+  return result;
+}
+
+/** Throws what is wrong with the settings of a tool. */
+function checkHold(hold: string, reads: boolean, options: LeaseOptions): void {
+  if (reads && hold !== "commit") throw new TypeError('reads is for hold: "commit"');
+  if (hold !== "commit") return;
+  const unfit = (["mode", "permits", "any", "group", "asOf", "flow"] as const).filter(
+    (name) => options[name] !== undefined,
+  );
+  if (unfit.length > 0)
+    throw new TypeError(`hold: "commit" takes the whole key: leave out ${unfit.join(", ")}`);
+}
+
+/** Returns the keys of what a tool with hold: "commit" claims. */
+function keysOf(what: What): string[] {
+  if (typeof what === "object" && "anyPrefix" in what)
+    throw new TypeError('hold: "commit" needs keys, and not a prefix of some');
+  const claims = claimsOf(what, {});
+  if (claims.some(({ mode, permits }) => (mode ?? "exclusive") !== "exclusive" || permits !== undefined))
+    throw new TypeError('hold: "commit" takes the whole key: leave out mode and permits');
+  return claims.map(({ key }) => key);
+}
+
+interface Around {
+  run: Run;
+  client: Client;
+}
+
+/** A client without what the run has has a flow of its own. */
+function apartOf(client: Client, { run, client: owner }: Around, options: LeaseOptions): { flow?: string } {
+  return client.party === owner.party || options.flow !== undefined ? {} : { flow: run.flow };
+}
+
+/** Returns the lease of a call that writes, after a comparison with what its run has read. */
+function toCommit(client: Client, around: Around, what: What, options: LeaseOptions): Promise<Lease> {
+  const own = { ...options, ...apartOf(client, around, options) };
+  return compared(client, around.run, keysOf(what), (asOf) => client.acquire(what, { ...own, ...asOf }, {}));
+}
+
 /** Returns the lease of a call, which its run keeps. */
-async function ofRun(
-  client: Client,
-  { run, client: owner }: { run: Run; client: Client },
-  what: What,
-  options: LeaseOptions,
-): Promise<Lease> {
+async function ofRun(client: Client, around: Around, what: What, options: LeaseOptions): Promise<Lease> {
+  const { run } = around;
   if (typeof what === "string" || !("anyPrefix" in what)) run.check(claimsOf(what, options));
-  const apart = client.party === owner.party || options.flow !== undefined ? {} : { flow: run.flow };
-  const lease = await client.acquire(what, { ...options, ...apart }, { run });
+  const lease = await client.acquire(what, { ...options, ...apartOf(client, around, options) }, { run });
   // The server may count a claim that names no permits: each call is one.
   if (!lease.claims.every(isCounted)) run.keep(lease);
   return lease;
@@ -94,10 +189,14 @@ function isOfFramework(call: object | undefined): boolean {
   return call !== undefined && Object.keys(call).some((name) => name !== "signal" && name !== "abortSignal");
 }
 
-/** The error of a tool that is to keep its lease to the end of a run, and is in none. */
-function misused(why: string): TypeError {
+/** The error of a tool that needs a run around it, and is in none. */
+function misused(why: string, hold: string): TypeError {
+  const does =
+    hold === "commit"
+      ? "compares what the run of its agent has read"
+      : "keeps its lease to the end of the run of its agent";
   const text =
-    `a guarded tool keeps its lease to the end of the run of its agent, and ${why}. Run the agent within ` +
+    `a guarded tool ${does}, and ${why}. Run the agent within ` +
     'client.turn(() => ...), or guard the tool with hold: "call" if each call reads and writes by itself';
   warn(text);
   return new TypeError(text);
@@ -143,6 +242,24 @@ function circle(error: Deadlock, keys: readonly string[]): string {
 function passOn(result: unknown): void {
   const error = typeof result === "string" ? refusals.get(result) : undefined;
   if (error) throw error;
+}
+
+/** Runs a tool that has no lease. */
+async function runFree<R>(
+  outer: Signal | undefined,
+  tool: (signal: AbortSignal) => Promise<R>,
+): Promise<R | string> {
+  const { signal, end } = linked([outer]);
+  try {
+    const result = await tool(signal);
+    if (isIterator(result)) throw yields();
+    return result;
+  } catch (error) {
+    if (isCancelled(error, outer) || !(error instanceof InterlockError)) throw error;
+    return `It may have been done in part: ${fact(error)}. ${check}`;
+  } finally {
+    end();
+  }
 }
 
 /** Runs a tool under its lease, releases it, and tells a model what is known if the tool did not simply return. */

@@ -2,6 +2,7 @@ import type { Client } from "./client.js";
 import { overlap, scopes } from "./context.js";
 import { InterlockError, LeaseLost } from "./errors.js";
 import type { Lease } from "./lease.js";
+import { Readings } from "./seen.js";
 import { enter, type Patience, type Turn } from "./siblings.js";
 import type * as t from "./types.js";
 
@@ -13,6 +14,9 @@ export class Run {
   isOver = false;
   /** Its flow, in the session of a client that does not share that of the run. */
   readonly flow = `turn-${crypto.randomUUID()}`;
+  /** What it has read without a lease, and the fences of its calls that write. */
+  readings = new Readings();
+  fences = new Set<string>();
   /** Its places among the runs that share its flow. */
   readonly turns = new Set<Turn>();
   #kept: Lease[] = [];
@@ -63,6 +67,18 @@ export class Run {
     const turn = await enter(flow, fresh, [{ turn: call }, ...scopes()], patience);
     if (this.isOver) turn.end();
     else this.turns.add(turn);
+  }
+
+  /** Whether the work of a fence and a flow is that of this run, or of what encloses it. */
+  owns(fence: string, flow: string): boolean {
+    if (this.fences.has(fence) || flow === this.flow) return true;
+    const kept = this.#kept.some((lease) => lease.fence === fence);
+    return kept || [...scopes()].some(({ lease }) => lease?.fence === fence);
+  }
+
+  /** Goes on with what an earlier run has read and written: that of the same thread, before a person was asked. */
+  goOn(before: Run | undefined): void {
+    if (before) ({ readings: this.readings, fences: this.fences } = before);
   }
 
   /** Takes all leases out, for whoever parks them. */

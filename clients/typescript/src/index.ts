@@ -14,7 +14,7 @@ export {
 export { Lease, type Outcome } from "./lease.js";
 export type { LeaseOptions, Waiting, What } from "./acquire.js";
 export { NotDone, type Action, type EffectOptions } from "./effect.js";
-export { guarded, type GuardOptions, type Tool } from "./guarded.js";
+export { guarded, type Guarded, type GuardOptions, type ReadOptions, type Tool } from "./guarded.js";
 export type { RunOptions } from "./run.js";
 export { Dead, NeedsApproval, RetryAfter, type Done, type Job, type WorkOptions } from "./worker.js";
 export { add, merge, put, remove, seen, text, type Commit } from "./state.js";

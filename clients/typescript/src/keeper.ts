@@ -60,6 +60,8 @@ export class Grant {
   reporting = false;
   /** Whether it is of another client of a joined session, which releases it. */
   isForeign = false;
+  /** The runs that have begun, or ended, a call that writes under it. They may share it with one another. */
+  readonly writes: string[] = [];
 
   constructor(
     readonly keeper: Keeper,
@@ -166,6 +168,8 @@ export interface KeeperConfig {
   sessionTTLMs: number | undefined;
   /** How long a thread keeps the leases while the event loop stands still, if at all. */
   standbyMs: number | undefined;
+  /** The session of the process before. */
+  takeOver: string | undefined;
   /** The lease around this process whose session it joins, if it does. */
   origin: Origin | undefined;
 }
@@ -251,6 +255,11 @@ export class Keeper {
     for (const g of this.grants.values()) shortest = Math.min(shortest, g.info.ttl_ms);
     for (const ttl of this.#coming.values()) shortest = Math.min(shortest, ttl);
     return shortest;
+  }
+
+  /** Returns what a request for a lease says of the process before. */
+  takesOver(): { take_over?: string } {
+    return this.config.takeOver === undefined ? {} : { take_over: this.config.takeOver };
   }
 
   /** Returns the session, and opens it first if there is none. */

@@ -74,12 +74,14 @@ interface Parked {
  */
 export function leasedGraph<G extends Graph>(client: Client, graph: G, options: GraphOptions = {}): G {
   const parked = new Map<unknown, Parked[]>();
+  const seen = new Map<unknown, Run>();
   const threadOf = (config: unknown) =>
     (config as { configurable?: { thread_id?: unknown } } | undefined)?.configurable?.thread_id;
 
   const park = async (run: Run, thread: unknown) => {
     const list = parked.get(thread) ?? [];
     parked.set(thread, list);
+    seen.set(thread, run);
     for (const lease of run.take()) {
       const { keys } = lease;
       if (!lease.isAlone)
@@ -88,6 +90,8 @@ export function leasedGraph<G extends Graph>(client: Client, graph: G, options: 
     }
   };
   const resume = async (run: Run, thread: unknown) => {
+    run.goOn(seen.get(thread));
+    seen.delete(thread);
     const list = parked.get(thread) ?? [];
     parked.delete(thread);
     for (const { id, keys } of list) {

@@ -53,6 +53,16 @@ export class Lease implements AsyncDisposable {
     return this.#client;
   }
 
+  /** The runs that have begun, or ended, a call that writes under it. @internal */
+  get writes(): string[] {
+    return this.#grant.writes;
+  }
+
+  /** The entry of the journal that the answer to its request was about. @internal */
+  get at(): t.At {
+    return this.#granted.at;
+  }
+
   /** Whether the flow had it before. @internal */
   get isReused(): boolean {
     return this.#granted.reused;
@@ -296,9 +306,11 @@ export class Lease implements AsyncDisposable {
 
   /** Replaces the claims: more, fewer, or in another mode. Waits like a request. */
   async convert(claims: t.ClaimRequest[], waiting: Waiting = {}): Promise<void> {
-    await this.#change(
-      (wait) => ({ operation: "convertLease", path: { id: this.id }, body: { claims, ...wait } }),
-      waiting,
+    await this.#client.unlessOwn(claims, false, (refuse) =>
+      this.#change(
+        (wait) => ({ operation: "convertLease", path: { id: this.id }, body: { claims, ...wait } }),
+        { ...waiting, refuse },
+      ),
     );
   }
 

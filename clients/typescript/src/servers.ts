@@ -1,5 +1,8 @@
-import { backoff } from "./clock.js";
+import { backoff, steadyNow } from "./clock.js";
 import { Stop } from "./stop.js";
+
+/** How long a silent server is passed over: another one has its shards after that. */
+const avoidedMs = 5000;
 
 /** With several servers, signs of life are timed as if the ttl were at most this long. */
 export const attentiveMs = 6000;
@@ -31,6 +34,7 @@ function baseOf(text: string): string {
 export class Servers {
   readonly #urls: string[];
   #current = 0;
+  #silentAt = new Map<number, number>(); // when one last gave no answer
   #leaving: Stop[];
 
   constructor(urls: string | readonly string[]) {
@@ -69,20 +73,34 @@ export class Servers {
     return this.several ? this.#leaving[index] : undefined;
   }
 
-  /** Takes note that a server did not answer, or is not the active one: the next one is tried. */
-  failed(index: number): void {
+  /**
+   * Takes note that a server did not answer, or is not the active one: the next one is tried. One that was silent is
+   * passed over for a while: others that still name it do not know yet. If all were, the next one is tried anyway.
+   */
+  failed(index: number, isSilent = false): void {
+    if (isSilent) this.#silentAt.set(index, steadyNow());
     if (!this.several || this.#current !== index) return;
-    this.#current = (index + 1) % this.#urls.length;
+    const order = this.#urls.map((_, n) => (index + 1 + n) % this.#urls.length);
+    this.#current = order.find((n) => !this.#avoids(n)) ?? order[0] ?? 0;
     this.#leaving[index]?.abort(new Error(`${this.url(index)} was left for another server`));
     this.#leaving[index] = new Stop();
   }
 
-  /** Goes to the owner of the shard that another server named. Only an address of the list is followed. */
-  follow(url: string | null | undefined): boolean {
+  #avoids(index: number): boolean {
+    const at = this.#silentAt.get(index);
+    return at !== undefined && steadyNow() - at < avoidedMs;
+  }
+
+  /**
+   * Goes to the owner of the shard that another server named. Only an address of the list is followed, and not one that
+   * has just been silent, unless it is alive: it has answered by way of the other server.
+   */
+  follow(url: string | null | undefined, isAlive = false): boolean {
     if (!url) return false;
     const index = this.#urls.indexOf(url.replace(/\/+$/, ""));
-    if (index >= 0) this.#current = index;
-    return index >= 0;
+    if (index < 0 || (this.#avoids(index) && !isAlive)) return false;
+    this.#current = index;
+    return true;
   }
 
   /** The pause between two rounds over all servers: a standby takes over within seconds. */

@@ -1,4 +1,4 @@
-import { cancel, later } from "./clock.js";
+import { backoff, cancel, later, type Clock } from "./clock.js";
 
 /** What ends work: an AbortSignal, or a Stop. */
 export interface Signal {
@@ -138,4 +138,28 @@ export function unref(timer: unknown): void {
   }
   const runtime = (globalThis as { Deno?: { unrefTimer?(id: unknown): void } }).Deno;
   runtime?.unrefTimer?.(timer);
+}
+
+/** The longest pause of a loop, and of a turn that counts as one that ended at once. */
+const mostPauseMs = 1000;
+
+/**
+ * The pauses of a loop that asks a server until it brings something. A turn takes its time by itself, as its request
+ * waits at the server. From the second one on that ended at once there is a pause: it grows, up to a second.
+ */
+export class Pace {
+  #began: number;
+  #quick = 0;
+
+  constructor(readonly clock: Clock) {
+    this.#began = clock.steady();
+  }
+
+  /** Pauses after a turn that has brought nothing. */
+  async next(signal?: Signal): Promise<void> {
+    const waited = this.clock.steady() - this.#began >= mostPauseMs / 2;
+    this.#quick = waited ? 0 : this.#quick + 1;
+    if (this.#quick > 1) await sleep(1 + backoff(this.#quick, 0, mostPauseMs), signal);
+    this.#began = this.clock.steady();
+  }
 }

@@ -184,7 +184,7 @@ export class Transport {
     const { signal, end } = linked([sending.signal, servers.leaving(index)], most);
     const failed = (error: unknown, maybe: boolean): Failure => {
       if (sending.signal?.aborted) throw sending.signal.reason;
-      servers.failed(index);
+      servers.failed(index, true);
       const wrong = wrongConnection(error, servers.url(index));
       return { maybe: maybe && !wrong, retryAfterMs: 0, next: false, wrong, error };
     };
@@ -198,7 +198,9 @@ export class Transport {
       end();
     }
     const { status, headers } = answer;
-    servers.follow(headers.get("Interlock-Owner")); // another server has forwarded the request to it
+    // Another server has forwarded the request. An owner that was just silent here can be out of reach: then each
+    // next request would wait for it first.
+    servers.follow(headers.get("Interlock-Owner"));
     const good = isGood(status);
     const data = good && isDocument(headers) ? answer.body : utf8.decode(answer.body);
     this.#hasAnswered ||= good;

@@ -379,7 +379,8 @@ export type EndReason =
   | "nack"
   | "too_many_runs"
   | "question"
-  | "forgotten";
+  | "forgotten"
+  | "taken_over";
 
 /** A refused operation. */
 export type AuditedOperation =
@@ -616,6 +617,49 @@ export interface SessionView {
   session: Session;
   at: At;
   server_time: Time;
+}
+
+/**
+ * The answer of GET /v1/sessions/{id}: a session with its leases and tickets, as its client sees
+ * them.
+ */
+export interface SessionWork {
+  session: Session;
+  /** What it holds, the oldest first: at most 1000. */
+  leases: OwnLease[];
+  /** What it waits for, the oldest first: at most 1000. */
+  tickets: OwnTicket[];
+  at: At;
+  server_time: Time;
+}
+
+/** A lease of the asking session, with its id. */
+export interface OwnLease {
+  id: LeaseID;
+  fence: string;
+  /** The flow within the session. */
+  flow: string;
+  purpose: string;
+  claims: Claim[];
+  liveness: Liveness;
+  held_ms: Milliseconds;
+  /** The time until it ends if nothing more is heard of the session. */
+  expires_in_ms: Milliseconds;
+}
+
+/** A request of the asking session in the queue, with its id. */
+export interface OwnTicket {
+  id: TicketID;
+  /** The flow within the session. */
+  flow: string;
+  purpose: string;
+  /** Empty for a declared wait for another agent. */
+  claims: Claim[];
+  /** 1 is the next; 0 has an offer, or is a declared wait. */
+  position: number;
+  /** The keys are offered to it, and it has not answered yet. */
+  offered: boolean;
+  waited_ms: Milliseconds;
 }
 
 /** The answer to a session's heartbeat. */
@@ -1688,6 +1732,18 @@ export interface ClusterServer {
   shards: number;
   /** Whether it leaves. */
   draining: boolean;
+  /** How long it has not answered the answering server. Left out if it answers. */
+  unreached_ms?: Milliseconds;
+  /**
+   * How many servers have not reached it for some seconds. It leaves its shards to others when most
+   * have not.
+   */
+  unreached_by?: number;
+  /**
+   * How long the answering server has seen no sign of life of it in the journal's engine. Left out
+   * if it does. All servers are silent if the engine does not answer.
+   */
+  silent_ms?: Milliseconds;
 }
 
 /** The answer of POST /v1/fences/keys/rotate. */
@@ -2112,6 +2168,8 @@ export interface Task {
   approval?: Approval;
   /** The result: its worker's JSON. */
   result?: unknown;
+  /** The credential of the worker that finished it. */
+  done_by?: string;
   /** The time since it is done, dead or cancelled. */
   settled_ms?: Milliseconds;
   /** Why it is dead or cancelled, or fails; another agent's text. */
@@ -3082,6 +3140,12 @@ export interface AcquireRequest {
    */
   documents?: boolean;
   /**
+   * The session of the process before, if this one was started in its place: a lease with the same
+   * claims that it still holds becomes this session's at once, under a new fence and on its old
+   * terms.
+   */
+  take_over?: SessionID;
+  /**
    * How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and
    * answer at once.
    */
@@ -3982,8 +4046,10 @@ export interface WebhookRequest {
   /** No messages are sent for now; they wait. */
   paused?: boolean;
   /**
-   * Messages about questions contain a link with which any reader may answer, as the principal
-   * webhook:NAME. The server needs a public URL.
+   * Messages about questions contain a link. If the caller has the role approver, too, it confirms
+   * the receiver: any reader of it may answer then, as the principal webhook:NAME, which counts as
+   * the caller's act. Else the link shows the question, and its reader logs in. The server needs a
+   * public URL.
    */
   approve_links?: boolean;
 }
@@ -4006,10 +4072,17 @@ export interface Webhook {
   /** No messages are sent for now; they wait. */
   paused: boolean;
   /**
-   * Messages about questions contain a link with which any reader may answer, as the principal
-   * webhook:NAME. The server needs a public URL.
+   * Messages about questions contain a link. If the caller has the role approver, too, it confirms
+   * the receiver: any reader of it may answer then, as the principal webhook:NAME, which counts as
+   * the caller's act. Else the link shows the question, and its reader logs in. The server needs a
+   * public URL.
    */
   approve_links: boolean;
+  /**
+   * The principal with the role approver that confirmed the receiver of links. Left out: none did
+   * since the URL changed or links were off, and a reader of a link logs in to answer.
+   */
+  confirmed_by?: string;
   /** Counts the rotations of the secret and the changes of the URL. */
   generation: number;
   /** The index up to which messages about events were delivered or given up. */
@@ -5770,6 +5843,14 @@ export interface Operations {
     body?: OpenSessionRequest;
     answer: SessionView;
   };
+  /** Get a session. */
+  getSession: {
+    path: {
+      /** The session. */
+      id: SessionID;
+    };
+    answer: SessionWork;
+  };
   /** Delete a session. */
   deleteSession: {
     path: {
@@ -6500,6 +6581,7 @@ export const operations: Readonly<Record<keyof Operations, Call>> = {
   deleteTicket: { method: "DELETE", path: "/v1/tickets/{id}", keyed: true },
   listSessions: { method: "GET", path: "/v1/sessions" },
   createSession: { method: "POST", path: "/v1/sessions", keyed: true, sends: "application/json" },
+  getSession: { method: "GET", path: "/v1/sessions/{id}" },
   deleteSession: { method: "DELETE", path: "/v1/sessions/{id}" },
   heartbeatSession: { method: "POST", path: "/v1/sessions/{id}/heartbeat", sends: "application/json" },
   listParked: { method: "GET", path: "/v1/parked" },

@@ -73,8 +73,8 @@ async function* follow(
     let cause: unknown;
     try {
       const { status, headers, chunks } = await transport.open("watchState", { query }, index, signal);
-      const follow = (url: string | null | undefined): boolean => {
-        if (follows >= servers.count || !servers.follow(url)) return false;
+      const follow = (url: string | null | undefined, isAlive: boolean): boolean => {
+        if (follows >= servers.count || !servers.follow(url, isAlive)) return false;
         follows++;
         return servers.current !== index;
       };
@@ -82,13 +82,13 @@ async function* follow(
         const text = await all(chunks);
         const problem = problemOf(text);
         const error = problem ? refusal(problem) : strange(servers.url(index), status, text);
-        if (problem?.code === "not_owner" && follow(problem.active?.http)) continue;
+        if (problem?.code === "not_owner" && follow(problem.active?.http, false)) continue;
         if (problem && resumable.has(problem.code)) throw new Interruption(error);
         throw error;
       }
       cancel(silent);
       hasAnswered = true;
-      if (follow(headers.get("Interlock-Owner"))) continue; // another server forwards the stream
+      if (follow(headers.get("Interlock-Owner"), true)) continue; // another server forwards the stream
       for await (const line of lines(chunks, silentMs, signal)) {
         tries = follows = 0;
         failedAt = undefined;
@@ -118,7 +118,7 @@ async function* follow(
       stop.abort();
       end();
     }
-    servers.failed(index);
+    servers.failed(index, !(cause instanceof InterlockError));
     failedAt ??= clock.steady();
     const pause = servers.pause(tries + 1, 0);
     if (!isTold && clock.steady() + pause - failedAt >= retryForMs) {

@@ -15,7 +15,7 @@ import { Run } from "./hold.js";
 import { resultOf, unstored, type Result } from "./json.js";
 import { lossOf, type Session } from "./keeper.js";
 import { Lease } from "./lease.js";
-import { linked, listen, sleep, type Signal } from "./stop.js";
+import { Pace, linked, listen, sleep, type Signal } from "./stop.js";
 import { checkTTL, clip, isA, warn, words } from "./text.js";
 import type { RequestParameters } from "./transport.js";
 import { limits } from "./types.js";
@@ -110,13 +110,17 @@ export async function work(client: Client, options: WorkOptions, handle: Handler
   if (closed.aborted) throw closed.reason;
   const worker = new Worker(client, options, handle);
   const running = new Set<Promise<void>>();
+  let pace = new Pace(client.clock);
   try {
     while (!worker.stop.aborted) {
       if (running.size >= most) {
         await Promise.race(running);
         continue;
       }
-      for (const handed of await worker.pull(Math.min(most - running.size, limits.maxPull))) {
+      const tasks = await worker.pull(Math.min(most - running.size, limits.maxPull));
+      if (tasks.length > 0) pace = new Pace(client.clock);
+      else await pace.next(worker.stop).catch(() => {});
+      for (const handed of tasks) {
         const run = worker.run(handed).finally(() => running.delete(run));
         running.add(run);
       }

@@ -136,6 +136,46 @@ for (const [outside, enclose] of Object.entries(outsides)) {
   });
 }
 
+test("other requests that would wait for what encloses them are refused at once", async () => {
+  await a.request("setPattern", { path: { name: "runs" }, body: { pattern: "org:inner/runs", capacity: 1 } });
+  const aside = await b.lease("aside");
+  await aside.park({ keys: "free" });
+  const changed = await b.lease("changed");
+  await a.withLease("aside", () =>
+    a.run({ org: "inner" }, async () => {
+      const tries = [
+        b.lease(["aside", "aside/below"], { any: true, ...patient }),
+        changed.convert([{ key: "changed" }, { key: "aside/below" }], patient),
+        b.resume(aside.id, patient),
+        ...[a, b].map((client) => client.run({ org: "inner", waitMs: 55_000 }, never)),
+      ];
+      for (const refused of await Promise.all(tries.map(failure)))
+        assert.match(String(refused), /your own lease/);
+      assert.equal(changed.held, true);
+    }),
+  );
+  await (await b.resume(aside.id)).release();
+  await changed.release();
+});
+
+test("a wait that other agents can end goes on, although a lease around it is in the way, too", async () => {
+  await a.request("setPattern", { path: { name: "pairs" }, body: { pattern: "pair:{id}", capacity: 2 } });
+  const c = server.client("third");
+  const permits = (permits: number) => ({ key: "pair:1", permits });
+  await a.withLease(permits(1), () =>
+    a.withLease("choice:1", async () => {
+      await (await b.lease("pair:1", { waitMs: 0 })).release(); // a permit
+      const busy = [await c.lease(permits(1)), await c.lease("choice:2")] as const;
+      const waits = [
+        b.lease(permits(1), { ...patient, onQueued: () => void busy[0].release() }),
+        b.lease(["choice:1", "choice:2"], { any: true, ...patient, onQueued: () => void busy[1].release() }),
+      ];
+      for (const lease of await Promise.all(waits)) await lease.release();
+      assert.match(String(await failure(b.lease(permits(2), patient))), /your own lease/);
+    }),
+  );
+});
+
 test("calls beside each other in a lease exclude each other where it does not have their key", async () => {
   let running = 0;
   const alone = async () => {
@@ -232,6 +272,62 @@ test("a wait for a task that waits for what encloses the call is refused at once
       await a.request("cancelTask", { path: { id }, body: {} });
     });
   }
+});
+
+test("a wait for a task that waits for what another client has around the call is refused at once", async () => {
+  const { id } = await a.submit({ queue: "inner", claims: [{ key: "task:a" }, { key: "task:b" }] });
+  const [c, gone] = [server.client("third"), server.client("gone")];
+  const free = await a.lease("task:b");
+  await gone
+    .withLease("task:c", async () => {
+      const refused = await failure(c.withLease("task:a", () => b.finished(id)));
+      assert.ok(refused instanceof Deadlock, String(refused));
+      await gone.request("deleteSession", { path: { id: await gone.sessionID() } });
+      await c.withLease("task:d", () =>
+        a.withLease("task:e", async () =>
+          assert.equal((await b.finished(id, { waitMs: 100 })).state, "waiting"),
+        ),
+      );
+    })
+    .catch((error: unknown) => assert.ok(error instanceof LeaseLost, String(error)));
+  await free.release();
+  await a.request("cancelTask", { path: { id }, body: {} });
+});
+
+test("a wait for one of a pool is refused if all of it is around the call, and goes on else", async () => {
+  const body = { pattern: "pool:{id}", members: ["pool:0", "pool:1"] };
+  await a.request("setPattern", { path: { name: "pool" }, body });
+  await a.withLease("pool:0", async () => {
+    await a.withLease("pool:1", async () => {
+      const tries = [b.lease({ anyPrefix: "pool:" }, patient), b.lease({ anyPrefix: "pool:1" }, patient)];
+      tries.push(a.lease({ anyPrefix: "pool:" }, { ...patient, flow: "sub-agent" }));
+      for (const refused of await Promise.all(tries.map(failure)))
+        assert.match(String(refused), /your own lease/);
+    });
+    const held = await a.lease("pool:1", { flow: "elsewhere" });
+    const onQueued = () => void held.release();
+    const lease = await b.lease({ anyPrefix: "pool:" }, { ...patient, onQueued });
+    assert.equal(lease.key, "pool:1");
+    await lease.release();
+  });
+});
+
+test("a wait for a person ends with the answer, and is refused if the keys are around the call then", async () => {
+  const approve = async (question: string) => {
+    const asked = (await b.approvals()).leases?.find((one) => one.question === question);
+    await b.answerApproval(asked?.fence as never, { verdict: "approved", by: "ann" });
+  };
+  const first = await a.lease("asks");
+  const id = await first.park({ keys: "free", reason: "first?" });
+  const early = await failure(a.resume(id, { waitMs: 100 }));
+  assert.ok(early instanceof InterlockError && early.code === "parked", String(early));
+  const [second] = await Promise.all([a.resume(id, patient), approve("first?")]);
+  await second.park({ keys: "free", reason: "second?" });
+  await b.withLease("asks", async () => {
+    const [refused] = await Promise.all([failure(a.resume(id, patient)), approve("second?")]);
+    assert.match(String(refused), /your own lease/);
+  });
+  await (await a.resume(id)).release();
 });
 
 test("an effect within itself is refused at once", async () => {

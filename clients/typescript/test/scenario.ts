@@ -2,6 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import {
   Client,
   InterlockError,
@@ -35,6 +37,7 @@ interface Step {
 interface Scenario {
   title: string;
   dead_first?: boolean;
+  hollow_first?: boolean;
   clients: Record<string, { agent?: string; session_ttl_ms?: number; retry_for_ms?: number }>;
   steps: Step[];
 }
@@ -96,10 +99,12 @@ class Runner {
         const step = JSON.parse(line) as Step & Partial<Scenario>;
         const { id = "" } = step;
         if (step.clients) this.scenario.clients = step.clients;
+        else if (step.cancel !== undefined) this.#begun.get(step.cancel)?.controller.abort();
         else {
           const operation = this.#begin(step);
           this.#begun.set(id, operation);
           void operation.end.then((end) => {
+            this.#begun.delete(id);
             if ("result" in end && step.as !== undefined) this.#results.set(step.as, end.result);
             const answer =
               "result" in end
@@ -218,6 +223,13 @@ class Runner {
         return { version: (await client.commit({ ...args, signal })).version };
       case "why":
         return { text: (await client.why(args["key"] as string, { signal })).text };
+      case "fail":
+        await fail(lease);
+        return {};
+      case "drop":
+        this.#results.delete(args["name"] as string);
+        collect();
+        return {};
       case "close":
         this.#clients.delete(name);
         await client.close();
@@ -226,6 +238,25 @@ class Runner {
         throw new Error(`there is no operation ${step.do}`);
     }
   }
+}
+
+/** Ends a body under a lease by an error. */
+async function fail(lease: Lease): Promise<void> {
+  const failure = new Error("the body fails");
+  const body = async () => {
+    await using _held = lease;
+    throw failure;
+  };
+  await body().catch((error: unknown) => {
+    if (error !== failure && (error as { suppressed?: unknown }).suppressed !== failure) throw error;
+  });
+}
+
+/** Has what nothing refers to any more be found, as soon as the step has ended. */
+function collect(): void {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc") as () => void;
+  setTimeout(gc, 1);
 }
 
 function pick(args: Value, names: Record<string, string>): Value {

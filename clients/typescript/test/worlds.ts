@@ -17,6 +17,9 @@ const graceMs = 5000;
 const keys = ["k:0", "k:1", "k:2", "k:0/part"];
 const queue = "jobs";
 
+/** How long a tool holds its keys. */
+type Hold = "run" | "commit";
+
 /** What the body of a program throws. */
 class Failed extends Error {
   override name = "Failed";
@@ -44,13 +47,17 @@ class Programs {
   /** The leases of the tools that are at each account. */
   readonly #inside = new Map<number, Lease[]>();
   /** What is read and written outside of the server, by its key: the number of its writes. */
-  readonly #accounts = [0, 0, 0];
+  readonly #accounts = [0, 0, 0, 0];
   #isSettling = false;
+  /** Whether all programs write by what they have read. */
+  readonly #areRivals: boolean;
   #agents = 0;
   /** Whether nothing keeps a client from giving back at once what it has left. */
   #isCalm = true;
 
-  constructor(readonly world: World) {}
+  constructor(readonly world: World) {
+    this.#areRivals = world.looks.chance(0.3);
+  }
 
   get #dice() {
     return this.world.dice;
@@ -62,8 +69,8 @@ class Programs {
     return this.world.sleep(this.#dice.pick([0, 100, 1000, 3000, 3000, 8000]));
   }
 
-  #mayFail(): void {
-    if (this.#dice.chance(0.1)) throw new Failed(this.#dice.pick(["x", "取".repeat(600), "\udcff"]));
+  #mayFail(share = 0.1): void {
+    if (this.#dice.chance(share)) throw new Failed(this.#dice.pick(["x", "取".repeat(600), "\udcff"]));
   }
 
   /** Returns how a step is asked for: with a wait, and perhaps with a signal that ends it. */
@@ -152,20 +159,35 @@ class Programs {
     return result;
   }
 
-  /** Calls a tool that reads and one that writes, perhaps in one run, and looks at what the model reads. */
-  async #tools(client: AnyClient): Promise<void> {
-    const account = this.#dice.below(3);
-    const read = await this.#tool(client, account, async () => this.#accounts[account]);
-    if (typeof read !== "number") return;
-    await this.#pause();
-    await this.#tool(client, account, async (lease) => {
-      lease.check();
+  /** Calls a tool that reads and one that writes what follows, and looks at what the model reads. */
+  async #tools(client: AnyClient, hold: Hold = "run"): Promise<void> {
+    const account = this.#areRivals ? 3 : this.#dice.pick([0, 3]); // the key of 3 is in no other step
+    let known: number | undefined;
+    const get = async () => {
+      const read = (known = this.#accounts[account] ?? 0);
+      if (this.#dice.chance(0.5)) await this.#pause();
+      return read;
+    };
+    const put = async (lease?: Lease) => {
+      lease?.check();
       const now = this.#accounts[account] ?? 0;
-      if (now !== read && this.world.isHeld(lease))
-        throw this.world.broken(`account ${account} was ${read} for this run, and is ${now}`);
-      this.#accounts[account] = now + 1;
+      if (!lease || !this.world.isHeld(lease)) throw new Failed("the account refuses the fence");
+      if (now !== known)
+        throw this.world.broken(`account ${account} was ${known} for this run, and is ${now}`);
+      known = this.#accounts[account] = now + 1;
+      this.world.tell(`writes ${known} to account ${account}`);
+      if (this.#dice.chance(0.3)) await this.#pause();
+      this.#mayFail(0.3);
       return "refunded";
-    });
+    };
+    let hasRead = false;
+    for (let n = 2 + this.#dice.below(3); n > 0; n--) {
+      const reads: boolean = !hasRead || this.#dice.chance(0.2);
+      const text: unknown = await this.#tool<unknown>(client, account, reads ? get : put, hold, reads);
+      hasRead = reads ? text === known : text === "refunded";
+      if (!hasRead && this.#dice.chance(0.5)) return;
+      await this.#pause();
+    }
   }
 
   /** Calls tools beside each other. */
@@ -175,12 +197,19 @@ class Programs {
     await Promise.all([call(), call()]);
   }
 
-  async #tool<R>(client: AnyClient, account: number, act: (lease: Lease) => Promise<R>): Promise<unknown> {
+  /** Calls a tool. One that only reads has no lease with hold commit. */
+  async #tool<R>(
+    client: AnyClient,
+    account: number,
+    act: (lease?: Lease) => Promise<R>,
+    hold: Hold = "run",
+    reads = false,
+  ): Promise<unknown> {
     const { world } = this;
     let hasBegun = false;
     let returned: R | undefined;
     let isLost = false;
-    const body = async (_args: object, lease: Lease) => {
+    const body = async (lease: Lease) => {
       hasBegun = true;
       const others = [...(this.#inside.get(account) ?? [])];
       if (world.isHeld(lease) && others.some((one) => world.isHeld(one)))
@@ -200,12 +229,23 @@ class Programs {
       }
     };
     const { signal, ...options } = this.#asking(0, 10_000);
-    const call = guarded(
-      client,
-      "k:{account}",
-      (args: { account: number }, lease) => this.#believing(lease, () => body(args, lease)),
-      { ...options, ttlMs, graceMs },
-    );
+    const free = async () => {
+      hasBegun = true;
+      if (this.#dice.chance(0.5)) await this.#pause();
+      if (this.#dice.chance(0.2)) await this.#lease(client, 1);
+      this.#mayFail();
+      return (returned = await act());
+    };
+    const template = "k:{account}";
+    const call =
+      hold === "commit" && reads
+        ? guarded<{ account: number }, R>(client, template, free, { hold, reads })
+        : guarded<{ account: number }, R>(
+            client,
+            template,
+            (_args, lease) => this.#believing(lease, () => body(lease)),
+            { ...options, hold, ttlMs, graceMs },
+          );
     const text = await call({ account }, signal ? { signal } : {});
     world.tell(`the model reads ${JSON.stringify(text)}`);
     if (text === returned) {
@@ -261,18 +301,20 @@ class Programs {
 
   async #program(client: AnyClient): Promise<void> {
     const turn = (step: () => Promise<void>) => () => client.turn(step);
+    const decide = turn(() => this.#tools(client, "commit"));
     const steps = [
       () => this.#lease(client),
       () => this.#lease(client),
       () => this.#handle(client),
       () => this.#effect(client),
       turn(() => this.#tools(client)),
-      turn(() => this.#tools(client)),
+      decide,
+      decide,
       turn(() => this.#beside(client)),
       () => this.#submit(client),
     ];
     for (let n = 1 + this.#dice.below(4); n > 0; n--) {
-      await this.#protected(this.#dice.pick(steps));
+      await this.#protected(this.#areRivals ? decide : this.#dice.pick(steps));
       await this.#pause();
     }
   }

@@ -26,13 +26,22 @@ func (st *State) pauseQuestions(now Time, idle time.Duration) {
 	}
 }
 
-// isControlled reports whether the queue restricts the approvers of its tasks, or requires a
-// number of them. A timeout then never approves.
-func (q *Queue) isControlled() bool { return len(q.Approvers) > 0 || q.MinApprovals > 0 }
+// LeastApprovals is the number of approvals that the queue requires for a question: 0 if it neither
+// restricts the approvers of its tasks nor names a number. nil is a queue that was not set.
+func (q *Queue) LeastApprovals() int {
+	if q == nil {
+		return 0
+	}
+	return max(q.MinApprovals, min(1, len(q.Approvers)))
+}
+
+// LeastApprovals is the number for the question about the task. A queue that is changed afterwards requires
+// no less, since its operator may have asked; if it is not 0, a timeout never approves.
+func (t *Task) LeastApprovals() int { return max(t.Queue.LeastApprovals(), t.Spec.Approval.Least) }
 
 // OnLimit returns how the question about the task answers itself.
 func (t *Task) OnLimit() interlock.Verdict {
-	if t.Queue.isControlled() {
+	if t.LeastApprovals() > 0 {
 		return interlock.Denied
 	}
 	return t.Spec.Approval.OnLimit
@@ -65,23 +74,26 @@ func (q *Queue) NotApprover(by *interlock.Principal) *Refusal {
 	}
 }
 
-// NotAnsweredBy returns why a principal cannot answer the question about the task, nil
-// if it can. Without a name it is a caller of a server that asks for no credentials.
-func (t *Task) NotAnsweredBy(principal string) *Refusal {
-	var part *message.Text
-	switch {
-	case principal == "":
-		return nil
-	case t.Spec.Principal == principal:
-		part = message.New(message.SubmittedTask)
-	case slices.Contains(t.Spec.Approval.Askers, principal):
-		part = message.New(message.AskedOrWorked)
-	default:
-		return nil
+// NotAnsweredBy returns why what counts as the act of some principals cannot answer the question about the
+// task, nil if it can. Without a name it is a caller of a server that asks for no credentials.
+func (t *Task) NotAnsweredBy(principals []string) *Refusal {
+	for _, p := range principals {
+		var part *message.Text
+		switch {
+		case p == "":
+			continue
+		case t.Spec.Principal == p:
+			part = message.New(message.SubmittedTask)
+		case slices.Contains(t.Spec.Approval.Askers, p):
+			part = message.New(message.AskedOrWorked)
+		default:
+			continue
+		}
+		return &Refusal{
+			Code: interlock.CodeForbidden, Message: message.New(message.OwnWork, message.Str(p), message.Sub(part)),
+		}
 	}
-	return &Refusal{
-		Code: interlock.CodeForbidden, Message: message.New(message.OwnWork, message.Str(principal), message.Sub(part)),
-	}
+	return nil
 }
 
 // IsUnused reports whether the task has an approval that no attempt has used.
@@ -149,14 +161,13 @@ func (st *State) evolveApprovalDecided(ev *record.Event) error {
 	if interlock.TaskState(ev.Op) == interlock.TaskDead {
 		v = interlock.Denied
 	}
-	principal, why, err := ev.Verdict()
+	principal, acted, why, err := ev.Verdict()
 	if err != nil {
 		return err
 	}
 	if interlock.TaskState(ev.Op) == interlock.TaskAsking { // one of several approvals
 		t.remember(func() {
-			a := t.Spec.Approval
-			a.Given = append(slices.Clip(a.Given), interlock.Endorsement{Principal: principal, By: ev.Agent, Reason: ev.Note})
+			t.Spec.Approval.Give(interlock.Endorsement{Principal: principal, By: ev.Agent, Reason: ev.Note}, acted)
 		})
 		return nil
 	}

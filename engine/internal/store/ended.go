@@ -63,6 +63,7 @@ var endings = [...]message.ID{
 	record.ByFull:       message.RunNotStarted,
 	record.ByBreak:      message.PartyLeft,
 	record.ByPreemption: message.LeasePreempted,
+	record.ByTakeOver:   message.LeaseTakenOver,
 }
 
 // FirstKey is the key that stands for r where there is room for one only; "" for a

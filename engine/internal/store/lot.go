@@ -8,6 +8,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/collection"
+	"github.com/interlockdev/interlock/engine/internal/lockmode"
 )
 
 // Which tasks that could run a worker may hold.
@@ -42,6 +43,24 @@ type taskClass struct {
 type rule struct {
 	policy *Policy
 	mode   interlock.Mode
+	above  bool // its key is an ancestor of a claimed one: each mode that covers mode will do
+}
+
+// admits reports whether the rule lets a principal claim.
+func (x rule) admits(by *interlock.Principal) bool {
+	if !x.above {
+		return x.policy.allows(by, x.mode)
+	}
+	return x.policy.allowsAny(by, func(m interlock.Mode) bool { return lockmode.Covers(lockmode.Lock(m), x.mode) })
+}
+
+// place returns the number of the rule among those of its pattern.
+func (x rule) place() uint64 {
+	n := uint64(x.mode) << 1
+	if x.above {
+		n++
+	}
+	return n
 }
 
 // TaskGroup is the tasks of a group in a lot.
@@ -81,12 +100,13 @@ func (s *Namespace) rulesFor(claims []interlock.Claim) (rules []rule) {
 	}
 	for _, c := range claims {
 		if p := s.PolicyAt(string(c.Key)); p != nil && len(p.Allow) > 0 {
-			add(rule{p, c.Mode})
+			add(rule{policy: p, mode: c.Mode})
 		}
+		s.rulesAbove(c)(add)
 		s.rulesBelow(c)(add)
 	}
 	slices.SortFunc(rules, func(a, b rule) int {
-		return cmp.Or(strings.Compare(a.policy.Name, b.policy.Name), cmp.Compare(a.mode, b.mode))
+		return cmp.Or(strings.Compare(a.policy.Name, b.policy.Name), cmp.Compare(a.place(), b.place()))
 	})
 	return rules
 }
@@ -94,7 +114,7 @@ func (s *Namespace) rulesFor(claims []interlock.Claim) (rules []rule) {
 // allowAll reports whether a principal may claim under all of some rules.
 func allowAll(rules []rule, by *interlock.Principal) bool {
 	for _, x := range rules {
-		if !x.policy.allows(by, x.mode) {
+		if !x.admits(by) {
 			return false
 		}
 	}
@@ -117,7 +137,7 @@ func (q *Queue) lot(rules []rule) *taskClass {
 	var key []byte
 	for _, x := range rules {
 		key = append(key, x.policy.Name...)
-		key = binary.AppendUvarint(append(key, 0), uint64(x.mode))
+		key = binary.AppendUvarint(append(key, 0), x.place())
 	}
 	l := q.Current[string(key)]
 	if l == nil {
@@ -302,7 +322,7 @@ func (t *Task) Bars() (bars []Bar) {
 	for _, c := range t.Queue.WorkerGroups {
 		i := 0
 		if c.By.InGroup(t.Spec.Group) {
-			i = 1 + slices.IndexFunc(rules, func(x rule) bool { return !x.policy.allows(c.By, x.mode) })
+			i = 1 + slices.IndexFunc(rules, func(x rule) bool { return !x.admits(c.By) })
 		}
 		kept[i] += c.Idle.Len()
 	}

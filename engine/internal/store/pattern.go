@@ -239,7 +239,8 @@ func (p *Policy) settle(key string, values []string) (string, bool) {
 }
 
 // Fit returns the pattern of a key, and the key's one spelling. Without patterns, or
-// where none fits, that is the key itself.
+// where none fits, that is the key itself, and so it is for a reserved key: else a pattern could lead its writers
+// elsewhere.
 //
 // A pattern may respell a key into one that a more specific pattern is for. That one
 // counts then, and may respell the key again. Each round goes to a pattern further
@@ -255,7 +256,7 @@ func (s *Namespace) Fit(key interlock.Key) (*Policy, interlock.Key) {
 func fitIn(patterns []*Policy, heads *heads, looks *int, key interlock.Key) (*Policy, interlock.Key) {
 	for {
 		next, text := firstFit(patterns, heads, looks, key)
-		if next == nil || text == key {
+		if next == nil || text == key || key.IsReserved() {
 			return next, key
 		}
 		key = text

@@ -79,9 +79,14 @@ func DisplayName(by *interlock.Principal) *message.Text {
 
 // allows reports whether the pattern lets a principal claim a mode.
 func (p *Policy) allows(by *interlock.Principal, mode interlock.Mode) bool {
+	return p.allowsAny(by, func(m interlock.Mode) bool { return m == mode })
+}
+
+// allowsAny reports whether the pattern lets a principal claim one of some modes.
+func (p *Policy) allowsAny(by *interlock.Principal, isOne func(interlock.Mode) bool) bool {
 	for _, r := range p.Allow {
 		if by.Matches(r.Principal) {
-			return len(r.Modes) == 0 || slices.Contains(r.Modes, mode)
+			return len(r.Modes) == 0 || slices.ContainsFunc(r.Modes, isOne)
 		}
 	}
 	return len(p.Allow) == 0

@@ -213,6 +213,19 @@ func (m *Need) takesToken() bool {
 	return m.Counts == 0 && m.Claimed && wholeKey.Has(m.Mode) && m.Req.Share == nil
 }
 
+// RatedLocks yields the keys where r has a lock that takes a token.
+func (r *Request) RatedLocks(yield func(key string) bool) {
+	if !r.NS.rated {
+		return
+	}
+	for i := range r.Needs() {
+		m := &r.Needs()[i]
+		if p := r.NS.PolicyAt(m.Node.Key); m.takesToken() && p != nil && p.Rate > 0 && !yield(m.Node.Key) {
+			return
+		}
+	}
+}
+
 // LacksToken reports whether a need for a lock must wait for a token.
 func (m *Need) LacksToken() bool {
 	if m.Node.pooled == nil || !m.takesToken() {

@@ -99,7 +99,7 @@ func (r *Request) CountEarlier(m *Need) (n int) {
 }
 
 // Position returns the queue position that r has, or would have: 1 is the next to be granted. Of
-// alternatives it is that of the best.
+// alternatives it is that of the best; an earlier waiter counts once for each of its alternatives at the key or below.
 func (r *Request) Position() (best int) {
 	for way := range r.EachAlternative {
 		at := 1

@@ -56,6 +56,9 @@ func quoted(names []string) message.Arg {
 // KeepsFrom returns why a principal may not submit a task, or send a message, to the
 // queue; nil if it may.
 func (q *Queue) KeepsFrom(by *interlock.Principal, sent bool) *Refusal {
+	if no := reservedQueue(q.Name, interlock.SubmitRoles(q.Name), by); no != nil {
+		return no
+	}
 	if by.Listed(q.Submit) {
 		return nil
 	}
@@ -68,10 +71,45 @@ func (q *Queue) KeepsFrom(by *interlock.Principal, sent bool) *Refusal {
 
 // NotPuller returns why a principal may not pull from the queue, nil if it may.
 func (q *Queue) NotPuller(by *interlock.Principal) *Refusal {
+	if no := q.NotSettler(by); no != nil {
+		return no
+	}
 	if by.Listed(q.Pull) {
 		return nil
 	}
 	return forbidden(by, message.New(message.PullFrom, message.Str(q.Name)), q.Pull)
+}
+
+// NotSettler returns why a principal may not end an attempt at one of the queue's tasks, though it knows the lease; nil
+// if it may.
+func (q *Queue) NotSettler(by *interlock.Principal) *Refusal {
+	return reservedQueue(q.Name, interlock.PullRoles(q.Name), by)
+}
+
+// reservedQueue returns why a principal may not do with a queue what needs one of some roles, nil if it may or if there
+// are none.
+func reservedQueue(name string, need interlock.Roles, by *interlock.Principal) *Refusal {
+	if need == 0 || by.Has(need) {
+		return nil
+	}
+	return &Refusal{
+		Code: interlock.CodeForbidden,
+		Message: message.New(
+			message.ReservedQueue, message.Sub(DisplayName(by)), message.Str(name),
+			message.Str(strings.ReplaceAll(need.String(), ",", " or ")),
+		),
+	}
+}
+
+// ReservedKey returns why a principal may not claim a key, write it or send to it; nil if it may.
+func ReservedKey(key interlock.Key, by *interlock.Principal) *Refusal {
+	if need := key.WriteRoles(); need == 0 || by.Has(need) {
+		return nil
+	}
+	return &Refusal{
+		Code: interlock.CodeForbidden, Key: key,
+		Message: message.New(message.ReservedKey, message.Sub(DisplayName(by)), message.Str(key)),
+	}
 }
 
 // NotAdmin returns why a principal may not administer the queue, nil if it may.
@@ -96,7 +134,7 @@ func (q *Queue) NotAdmin(by *interlock.Principal, what *message.Text) *Refusal {
 // NotChangedBy returns the reason why a principal may not cancel, reschedule, replay or discard
 // the task; nil if it may. Tasks of other submitters belong to their queue's administrators.
 func (t *Task) NotChangedBy(by *interlock.Principal) *Refusal {
-	if by == nil || t.Spec.Principal == by.Name && by.Has(interlock.RoleAgent) {
+	if by == nil || t.Spec.Principal == by.Name && by.Has(interlock.RoleAgent|interlock.RoleMerger) {
 		return nil
 	}
 	return t.Queue.NotAdmin(by, message.New(message.ChangeForeignTask))
@@ -110,6 +148,11 @@ func (r *Request) KeepsFrom(by *interlock.Principal) *Refusal {
 
 // KeepsClaimsFrom is KeepsFrom for some claims.
 func (r *Request) KeepsClaimsFrom(by *interlock.Principal, claims []interlock.Claim) *Refusal {
+	for _, c := range claims { // its owner's role may be gone
+		if no := ReservedKey(c.Key, by); no != nil {
+			return no
+		}
+	}
 	if by == nil && r.Owner() == "" || by != nil && by.Name == r.Owner() {
 		return nil
 	}

@@ -371,6 +371,10 @@ func (st *State) evolveTaskMoved(ev *record.Event) error {
 	if t == nil || ev.Op == 0 {
 		return errUnknown
 	}
+	if t.State == interlock.TaskDone && interlock.TaskState(ev.Op) == interlock.TaskDone { // in a snapshot
+		t.remember(func() { t.Spec.Extend(func(x *record.TaskExtras) { x.DoneBy = ev.Actor }) })
+		return nil
+	}
 	t.keepApproval(int(ev.Generation))
 	t.Attempt = int32(ev.Generation)
 	return st.stands(t, ev)
@@ -408,7 +412,7 @@ func (st *State) stands(t *Task, ev *record.Event) error {
 	if state == interlock.TaskDone {
 		t.remember(func() { // what is done is not done again
 			t.Spec.Payload = nil
-			t.Spec.Extend(func(x *record.TaskExtras) { x.Result = ev.Blob })
+			t.Spec.Extend(func(x *record.TaskExtras) { x.Result, x.DoneBy = ev.Blob, ev.Actor })
 		})
 	}
 	if state != was || state != interlock.TaskAsking { // a task that asks keeps its place among those that ask

@@ -10,6 +10,7 @@ func (t *Task) Show() TaskView {
 		Priority: int(s.Priority), State: t.State, Agent: s.Agent, Session: s.Session, Flow: s.Flow, Principal: s.Principal,
 		Sender: s.Sender, Trace: s.Trace,
 		Age: t.Queue.NS.Now().Sub(s.Submitted), Attempt: int(t.Attempt), MaxAttempts: t.MaxAttempts(), Result: s.Result,
+		DoneBy: s.DoneBy,
 	}}
 	if t.State == interlock.TaskScheduled {
 		v.Due = max(0, s.Due.Sub(t.Queue.NS.Now()))
@@ -67,7 +68,7 @@ func (t *Task) showApproval() *ApprovalView {
 		Verdict: a.Verdict, By: a.By,
 		Principal: a.Principal, Approvals: a.Given,
 	}}
-	if n := t.Queue.MinApprovals; n > 1 && t.State == interlock.TaskAsking {
+	if n := t.LeastApprovals(); n > 1 && t.State == interlock.TaskAsking {
 		v.Needed = n
 	}
 	if !t.IsFirstUse() {

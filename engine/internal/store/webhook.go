@@ -3,6 +3,7 @@ package store
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/engine/internal/keypath"
@@ -29,6 +30,23 @@ func (s *Namespace) SortedWebhooks() []*record.WebhookState {
 		list = append(list, s.Webhooks[name])
 	}
 	return list
+}
+
+// ActsFor returns the principals that act in what a caller does: itself, and for a link of a webhook the
+// owners of that. no is the reason why such a link is no right to answer: anybody may have chosen its
+// receiver. On a server without credentials by is nil, and may do everything.
+func (s *Namespace) ActsFor(actor string, by *interlock.Principal) (principals []string, no *Refusal) {
+	name, isLink := strings.CutPrefix(actor, interlock.WebhookPrefix)
+	if !isLink || by == nil {
+		return []string{actor}, nil
+	}
+	w := s.Webhook(name)
+	if w == nil || !w.ApproveLinks || w.Approver == "" || !by.Has(interlock.RoleApprover) {
+		return nil, &Refusal{
+			Code: interlock.CodeForbidden, Message: message.New(message.LinkUnconfirmed, message.Str(keypath.Clip(name, 64))),
+		}
+	}
+	return append([]string{actor}, w.Owners...), nil
 }
 
 // UnknownWebhook returns the refusal of a command about a webhook that is not there.

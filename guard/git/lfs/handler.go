@@ -14,6 +14,7 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/guard/apiclient"
 	"github.com/interlockdev/interlock/guard/git"
+	"github.com/interlockdev/interlock/internal/jsonname"
 )
 
 // Config is the configuration of a Handler. API and Keys are required.
@@ -248,6 +249,9 @@ func (c *call) read(v any) bool {
 	content, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	if err == nil {
 		err = json.Unmarshal(content, v)
+	}
+	if err == nil {
+		err = jsonname.Unique(content, true)
 	}
 	if err != nil {
 		c.refuse(http.StatusBadRequest, "the body is not the JSON that the locking API wants")

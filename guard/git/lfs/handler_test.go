@@ -207,6 +207,8 @@ func TestRefused(t *testing.T) {
 		{"bob", "POST", "/web.git/info/lfs/locks", "", 400},
 		{"bob", "POST", "/web.git/info/lfs/locks", "[]", 400},
 		{"bob", "POST", "/web.git/info/lfs/locks", "{}", 400},
+		{"bob", "POST", "/web.git/info/lfs/locks", `{"path": "a", "path": "b"}`, 400},
+		{"bob", "POST", "/web.git/info/lfs/locks", `{"path": "a", "Path": "b"}`, 400},
 		{"bob", "POST", "/web.git/info/lfs/locks", `{"path": "caf` + "\xe9" + `"}`, 400},
 		{"bob", "POST", "/web.git/info/lfs/locks", `{"path": "../etc/passwd"}`, 400},
 		{"bob", "POST", "/web.git/info/lfs/locks", `{"path": "/etc/passwd"}`, 400},

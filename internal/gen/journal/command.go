@@ -302,6 +302,8 @@ func (w *printer) addition(x *addition) error {
 		w.file.P("p.Addition(%d, %s)", x.number, asNumber(x.typ, x.name))
 	case text:
 		w.file.P("if %s != \"\" {\np.Addition(%d, 1)\np.Text(%s)\n}", x.name, x.number, asText(x.typ, x.name))
+	case id:
+		w.file.P("if %s != [16]byte{} {\np.Addition(%d, 1)\np.ID(%s)\n}", x.name, x.number, x.name)
 	default:
 		return fmt.Errorf("%s: nothing adds the type %s", x.name, x.typ)
 	}

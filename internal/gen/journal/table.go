@@ -63,7 +63,7 @@ var fingerprints = scheme{
 		// The first version of acquire had neither a number of claims nor what is numbered +1 and more.
 		"LeaseRequest": {
 			"Flow": "1", "Purpose": "2", "Claims": "3,bare,Count=+1", "Terms": "4", "Priority": "5", "OnConflict": "6",
-			"Any": "+2", "Prefix": "+3", "AsOf": "+9", "Documents": "+10", "MaxPosition": "+11", "Trace": "-",
+			"Any": "+2", "Prefix": "+3", "AsOf": "+9", "Documents": "+10", "MaxPosition": "+11", "TakeOver": "+12", "Trace": "-",
 		},
 		"Terms": {
 			"TTL": "1", "Grace": "2", "MaxHold": "3", "Group": "+4", "Division": "+5", "Stall": "+6", "LockDelay": "+7",

@@ -96,6 +96,8 @@ var encoders = []encoder{
 	{message: "ListedTicket", function: "writeListedTicket", from: "r *engine.TicketRow", write: map[string]string{
 		"On": "if r.On != nil {\nwriteFlow(j, \"on\", r.On)\n}",
 	}},
+	{message: "OwnLease", function: "writeOwnLease", from: "r *engine.LeaseRow"},
+	{message: "OwnTicket", function: "writeOwnTicket", from: "r *engine.TicketRow"},
 	{message: "Name", function: "writeFlow", from: "f *engine.FlowRef"},
 	{message: "ListedSession", function: "writeListedSession", from: "r *engine.SessionRow"},
 	{message: "HotKey", function: "writeHotKey", from: "k *engine.HotKey"},

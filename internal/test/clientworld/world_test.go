@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -16,6 +18,9 @@ var pipe = flag.Bool("pipe", false, "carry out commands of the standard input")
 // With -pipe this is a server for simulated worlds; without, a lease without heartbeats ends in its time.
 func TestServe(t *testing.T) {
 	if *pipe {
+		// Between two commands there is nothing to do at once, and the client runs on the other core.
+		runtime.GOMAXPROCS(1)
+		debug.SetGCPercent(400)
 		synctest.Test(t, func(t *testing.T) {
 			random := func(seed uint64) { cryptotest.SetGlobalRandom(t, seed) }
 			if err := Serve(os.Stdin, os.Stdout, random); err != nil {

@@ -42,7 +42,7 @@ func TestKillInRestore(t *testing.T) {
 		}
 		server, err := launchtest.TryStart(t, launch.Config{DataDir: dir, Args: restore})
 		if exit, ok := errors.AsType[*launch.ExitError](err); ok {
-			if exit.Code != exitUsage || !strings.Contains(exit.Log, "leave out --restore to go on with it") {
+			if exit.Code != exitUsage || !strings.Contains(exit.Log, "leave out --restore to go on") {
 				t.Fatalf("killed at %s, then: %v", at, exit)
 			}
 			complete++

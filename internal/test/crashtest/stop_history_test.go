@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,9 +54,9 @@ func TestHistoryOfStops(t *testing.T) {
 		if !p.during(100 * time.Millisecond) {
 			break
 		}
-		p.signal(server.Signal(syscall.SIGSTOP))
+		p.signal(server.Signal(launch.Stop))
 		p.during(interlock.MinTTL + interlock.MinTTL/2)
-		p.signal(server.Signal(syscall.SIGCONT))
+		p.signal(server.Signal(launch.Continue))
 		servers++
 		p.during(100 * time.Millisecond)
 	}
@@ -142,7 +141,7 @@ func (z *sleeper) stopAndGoOn(heir *traffic.Client) {
 	if !z.await(z.wrote, "the client to write") {
 		return
 	}
-	z.signal(z.cmd.Process.Signal(syscall.SIGSTOP))
+	z.signal(z.cmd.Process.Signal(launch.Stop))
 	for ok := false; !ok; {
 		var err error
 		if ok, err = traffic.Succeed(z.Context(), heir); err != nil {
@@ -150,7 +149,7 @@ func (z *sleeper) stopAndGoOn(heir *traffic.Client) {
 		}
 	}
 	drain(z.denied)
-	z.signal(z.cmd.Process.Signal(syscall.SIGCONT))
+	z.signal(z.cmd.Process.Signal(launch.Continue))
 	z.await(z.denied, "the client to be refused")
 	z.stops++
 }

@@ -201,6 +201,7 @@ type agent struct {
 	*testing.T
 	in      io.WriteCloser
 	answers *bufio.Scanner
+	kill    func() // kills the program: it does nothing more
 }
 
 // reply is an answer to a call.
@@ -210,12 +211,17 @@ type reply struct {
 	Text       string
 	Reports    []float64
 	Revision   string
+	Code       int // of an error of JSON-RPC
 }
 
-func (s *site) agent(program, file string) *agent {
+// agent starts a program with more arguments, which begin with the server's address or the command that serves it.
+func (s *site) agent(program, file string, more ...string) *agent {
 	s.Helper()
+	if len(more) == 0 {
+		more = []string{s.url}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), busy.Patience())
-	cmd := s.command(ctx, program, file, s.url)
+	cmd := s.command(ctx, program, append([]string{file}, more...)...)
 	cmd.Stderr = s.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -229,20 +235,31 @@ func (s *site) agent(program, file string) *agent {
 		cancel()
 		s.Fatal(err)
 	}
+	killed := false
 	s.Cleanup(func() {
 		defer cancel()
 		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
+		if err := cmd.Wait(); err != nil && !killed {
 			s.Errorf("%s: %v", file, err)
 		}
 	})
-	return &agent{s.T, in, bufio.NewScanner(out)}
+	return &agent{s.T, in, bufio.NewScanner(out), func() {
+		killed = true
+		if err := cmd.Process.Kill(); err != nil {
+			s.Error(err)
+		}
+	}}
 }
 
 // begin begins a call.
 func (a *agent) begin(tool string, arguments map[string]any) {
 	a.Helper()
-	text, err := json.Marshal(map[string]any{"tool": tool, "arguments": arguments})
+	a.send(map[string]any{"tool": tool, "arguments": arguments})
+}
+
+func (a *agent) send(call map[string]any) {
+	a.Helper()
+	text, err := json.Marshal(call)
 	if err == nil {
 		_, err = a.in.Write(append(text, '\n'))
 	}
@@ -254,19 +271,24 @@ func (a *agent) begin(tool string, arguments map[string]any) {
 // end waits for the answer, and checks that its text and its structured content are the same.
 func (a *agent) end(outcome string) reply {
 	a.Helper()
-	if !a.answers.Scan() {
-		a.Fatalf("no answer: %v", a.answers.Err())
-	}
-	var r reply
+	r := a.reply()
 	var text map[string]any
-	if err := json.Unmarshal(a.answers.Bytes(), &r); err != nil {
-		a.Fatal(err)
-	}
 	if err := json.Unmarshal([]byte(r.Text), &text); err != nil || len(text) != len(r.Structured) {
 		a.Errorf("the text is %s", r.Text)
 	}
 	if r.Error || r.Structured["outcome"] != outcome {
 		a.Fatalf("got %s, want %s", r.Text, outcome)
+	}
+	return r
+}
+
+func (a *agent) reply() (r reply) {
+	a.Helper()
+	if !a.answers.Scan() {
+		a.Fatalf("no answer: %v", a.answers.Err())
+	}
+	if err := json.Unmarshal(a.answers.Bytes(), &r); err != nil {
+		a.Fatal(err)
 	}
 	return r
 }

@@ -93,7 +93,8 @@ func TestOpenCodePluginWithoutServer(t *testing.T) {
 		{"", []string{"interlock: files are not reserved: " + away, "edit 1", "edit 2"}},
 		{"strict", []string{"refused: The file cannot be reserved", "refused: The file cannot be reserved"}},
 	} {
-		text := strings.Replace(string(source), `MODE: string = ""`, `MODE: string = "`+tt.mode+`"`, 1)
+		const settings = "SETTINGS: string[][] = ["
+		text := strings.Replace(string(source), settings, settings+`["mode","`+tt.mode+`"]`, 1)
 		folder := t.TempDir()
 		for name, content := range map[string]string{"interlock.ts": text, "away.mjs": awayScript, "package.json": "{}"} {
 			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {

@@ -108,9 +108,9 @@ func (s *suite) at(name, addr string) string {
 }
 
 // Cable implements remotetest.Engine.
-func (s *suite) Cable(t testing.TB, name string) (url string, cut func(bool)) {
+func (s *suite) Cable(t testing.TB, name string) (url string, cable remotetest.Cable) {
 	p := remotetest.NewProxy(t, "127.0.0.1", s.addr)
-	return s.at(name, p.Addr), p.Set
+	return s.at(name, p.Addr), remotetest.Cable{p}
 }
 
 // connect makes a store that is closed at the end of the test.

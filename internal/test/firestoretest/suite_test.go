@@ -10,6 +10,7 @@ func TestFailOver(t *testing.T)            { remotetest.FailOver(t, begin(t)) }
 func TestHandOver(t *testing.T)            { remotetest.HandOver(t, begin(t)) }
 func TestPausedOwnerIsSilent(t *testing.T) { remotetest.PausedOwnerIsSilent(t, begin(t)) }
 func TestHistoryOfFailOvers(t *testing.T)  { remotetest.HistoryOfFailOvers(t, begin(t)) }
+func TestHistoryOfLibraries(t *testing.T)  { remotetest.HistoryOfLibraries(t, begin(t)) }
 func TestMigrate(t *testing.T)             { remotetest.Migrate(t, begin(t)) }
 func TestBackup(t *testing.T)              { remotetest.Backup(t, begin(t)) }
 func TestLatencyOfAcquire(t *testing.T)    { remotetest.LatencyOfAcquire(t, begin(t)) }

@@ -38,7 +38,7 @@ var frameworks = map[string]framework{
 		[]string{"langchain", "langgraph"}, []string{"langchain", "langgraph"}, []string{"langchain", "langgraph"},
 	},
 	"openai-agents": {[]string{"openai_agents"}, []string{"openai_agents"}, []string{"openai_agents"}},
-	"pydantic-ai":   {[]string{"pydantic_ai"}, []string{"pydantic_ai"}, []string{"pydantic_ai"}},
+	"pydantic-ai":   {[]string{"pydantic_ai"}, []string{"pydantic_ai"}, []string{"pydantic_ai", "pydantic_ai_commit"}},
 }
 
 // command makes the commands of a framework. A proxy where nothing listens keeps them from the network.

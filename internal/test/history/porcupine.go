@@ -256,6 +256,7 @@ func (l *locks) add(op *Op) {
 		}
 		if op.Granted != nil {
 			out.fence = op.Granted.Fence
+			l.early(op, by)
 		}
 	case Release, Lapse:
 		if out.refused {
@@ -269,6 +270,27 @@ func (l *locks) add(op *Op) {
 		return
 	}
 	l.put(by.Claims[0].Key, op, in, out)
+}
+
+// offered is how long the key of a waiter that is away is kept for it. It passes on then, and the waiter's client takes
+// another place in line within the same call.
+const offered = 5 * time.Second
+
+// early adds what may have come before a grant that took longer than that, or than the ttl of its lease: another one,
+// with an answer that was lost or late, so that the lease lapsed, and the client asked again in the same call. It
+// matters only if the request was seen to hold the key before it was answered.
+func (l *locks) early(op, by *Op) {
+	at, seen := l.seen[by.ID]
+	if !seen || at >= op.Return {
+		return
+	}
+	took, lapses := op.Return-op.Call, l.lapses[by.ID] != nil
+	if !(lapses && took > op.TTL || op.Wait && took > offered) {
+		return
+	}
+	for _, kind := range []Kind{Acquire, Lapse} {
+		l.put(op.Claims[0].Key, op, lockIn{kind, by.ID, true}, lockOut{unknown: true})
+	}
 }
 
 // of returns the acquisition of the lease that an operation concerns.

@@ -21,6 +21,30 @@ func (h *tale) lapse(of *Op) {
 	op.Call = of.Call + of.TTL
 }
 
+// grantedTwice is a call that is seen to hold a key, before another one takes and releases it; then it is answered.
+func (h *tale) grantedTwice(ttl time.Duration) {
+	a := h.take("k", 2, ttl)
+	h.lapse(a)
+	h.answeredLater(a)
+}
+
+// offeredTwice is such a call that waits and takes so long, with a lease that never lapses.
+func (h *tale) offeredTwice(took time.Duration) {
+	a := h.take("k", 2, long)
+	a.Wait = true
+	h.answeredLater(a)
+	a.Call = a.Return - took
+}
+
+func (h *tale) answeredLater(a *Op) {
+	h.add(Op{Kind: Acquire, Claims: a.Claims, TTL: long}, 0, Answer{
+		Code: interlock.CodeHeld, Holders: []Holder{{Claim: a.Claims[0], Request: a.ID}},
+	})
+	b := h.take("k", 1, long)
+	end := h.use(Release, b, Answer{})
+	a.Return = end.Return + time.Second/2
+}
+
 // use is an operation under a lease, with its answer.
 func (h *tale) use(kind Kind, of *Op, a Answer) *Op {
 	op := Op{Kind: kind, Lease: of.ID}
@@ -60,6 +84,16 @@ func TestResults(t *testing.T) {
 			h.use(Release, a, Answer{})
 			h.use(Held, b, Answer{})
 		}, ""},
+		{"a grant that its client did not see before the one that it saw", func(h *tale) {
+			h.grantedTwice(time.Second)
+		}, ""},
+		{"two grants to one call within the ttl of the first", func(h *tale) {
+			h.grantedTwice(time.Minute)
+		}, locks},
+		{"an offer that passed on before its waiter was granted the key again", func(h *tale) {
+			h.offeredTwice(offered + time.Second)
+		}, ""},
+		{"an offer that passed on too early", func(h *tale) { h.offeredTwice(offered) }, locks},
 		{"a lease that ends before its ttl", func(h *tale) {
 			a := h.take("k", 1, 10*time.Second)
 			h.lapse(a)

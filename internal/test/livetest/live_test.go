@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 // programs is where scripts/live-tools.sh installs the agents, seen from this folder.
 const programs = "../../../dist/live/node_modules/.bin"
 
-// limit bounds a run of an agent.
-const limit = 2 * time.Minute
+// limit bounds a run of an agent: it is longer than one takes on a loaded machine.
+const limit = 10 * time.Minute
 
 // harness is a coding agent.
 type harness struct {
@@ -42,7 +42,10 @@ type harness struct {
 
 var harnesses = []harness{
 	{
-		name: "gemini", dialect: dialect{read: "read_file", write: "write_file", path: "file_path"},
+		name: "gemini", dialect: dialect{
+			read: "read_file", write: "write_file", path: "file_path",
+			edit: "replace", old: "old_string", new: "new_string",
+		},
 		prepare: func(home, _ string) error {
 			return writeJSON(filepath.Join(home, ".gemini/settings.json"), map[string]any{
 				"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}},
@@ -55,7 +58,9 @@ var harnesses = []harness{
 		},
 	},
 	{
-		name: "opencode", dialect: dialect{read: "read", write: "write", path: "filePath"},
+		name: "opencode", dialect: dialect{
+			read: "read", write: "write", path: "filePath", edit: "edit", old: "oldString", new: "newString",
+		},
 		prepare: func(home, model string) error {
 			return writeJSON(filepath.Join(home, ".config/opencode/opencode.json"), map[string]any{
 				"provider": map[string]any{"fake": map[string]any{
@@ -63,10 +68,12 @@ var harnesses = []harness{
 					"models": map[string]any{"m": map[string]any{"tool_call": true}},
 				}},
 				"model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
+				"lsp":      false, // it would download a language server
+				"snapshot": false, // thirty calls of git in each run
 			})
 		},
 		command: []string{"opencode", "run", "--format", "json", "Add your line to notes.md."},
-		env:     func(string) []string { return nil },
+		env:     func(string) []string { return []string{"OPENCODE_DISABLE_MODELS_FETCH=1"} },
 	},
 }
 
@@ -79,6 +86,14 @@ func writeJSON(name string, value any) error {
 		return err
 	}
 	return os.WriteFile(name, text, 0o600)
+}
+
+// scene is a file of a repository that two agents change.
+type scene struct {
+	file, text string
+	olds       [2]string // the texts to replace, "" for lines at the end
+	lines      [2]string
+	install    []string // flags of "interlock init", nil for no hooks
 }
 
 // outcome is what came of one run of two agents.
@@ -95,66 +110,111 @@ func TestTwoAgentsOnOneFile(t *testing.T) {
 	fmt.Printf("| agent | hooks | runs | runs with a lost line | refused writes | median time |\n|---|---|---|---|---|---|\n")
 	for _, h := range harnesses {
 		for _, hooks := range []bool{false, true} {
-			var lost, refusals int
-			var times []time.Duration
-			for n := range *runs {
-				o := h.play(t, url, hooks, fmt.Sprintf("%s-%v-%d", h.name, hooks, n))
-				if t.Failed() {
-					t.FailNow()
+			t.Run(fmt.Sprintf("%s/hooks=%t", h.name, hooks), func(t *testing.T) {
+				s := &scene{
+					file: "notes.md", text: "entry of agent-0\n", lines: [2]string{"entry of agent-1", "entry of agent-2"},
 				}
-				if o.lost > 0 {
-					lost++
+				if hooks {
+					s.install = []string{"--yes"}
 				}
-				refusals += o.refused
-				times = append(times, o.took)
-			}
-			slices.Sort(times)
-			fmt.Printf(
-				"| %s | %s | %d | %d | %d | %.1f s |\n", h.name, map[bool]string{true: "yes", false: "no"}[hooks], *runs, lost,
-				refusals, times[len(times)/2].Seconds(),
-			)
-			switch {
-			case hooks && lost > 0:
-				t.Errorf("%s: lines were lost with hooks, in %d of %d runs", h.name, lost, *runs)
-			case hooks && refusals < *runs:
-				t.Errorf("%s: in %d runs the second agent was refused %d times only", h.name, *runs, refusals)
-			case !hooks && lost == 0:
-				t.Errorf("%s: no line was lost without hooks, so the scene shows nothing", h.name)
-			}
+				lost, refusals, median := h.playAll(t, url, s, fmt.Sprintf("%s-%v", h.name, hooks))
+				fmt.Printf(
+					"| %s | %s | %d | %d | %d | %.1f s |\n", h.name, map[bool]string{true: "yes", false: "no"}[hooks], *runs, lost,
+					refusals, median.Seconds(),
+				)
+				switch {
+				case hooks && lost > 0:
+					t.Errorf("%s: lines were lost with hooks, in %d of %d runs", h.name, lost, *runs)
+				case hooks && refusals < *runs:
+					t.Errorf("%s: in %d runs the second agent was refused %d times only", h.name, *runs, refusals)
+				case !hooks && lost == 0:
+					t.Errorf("%s: no line was lost without hooks, so the scene shows nothing", h.name)
+				}
+			})
+		}
+	}
+}
+
+// playAll plays a scene -runs times. It returns how many runs lost something, the number of refusals, and the
+// median of the times.
+func (h *harness) playAll(t *testing.T, url string, s *scene, name string) (lost, refusals int, median time.Duration) {
+	t.Helper()
+	var times []time.Duration
+	for n := range *runs {
+		o := h.play(t, url, s, fmt.Sprintf("%s-%d", name, n))
+		if t.Failed() {
+			t.FailNow()
+		}
+		if o.lost > 0 {
+			lost++
+		}
+		refusals += o.refused
+		times = append(times, o.took)
+		t.Logf("run %d: lost %d, refused %d, %.1f s", n, o.lost, o.refused, o.took.Seconds())
+	}
+	slices.Sort(times)
+	return lost, refusals, times[len(times)/2]
+}
+
+// Two agents edit two functions of one file. By regions neither waits, and both edits are kept.
+func TestTwoFunctions(t *testing.T) {
+	server := launchtest.Start(t, launch.Config{DataDir: t.TempDir()})
+	url := "http://" + server.HTTP
+	fmt.Printf("| agent | regions | runs | runs with a lost edit | refused edits | median time |\n")
+	fmt.Printf("|---|---|---|---|---|---|\n")
+	for _, h := range harnesses {
+		for _, regions := range []string{"off", "on"} {
+			t.Run(fmt.Sprintf("%s/regions=%s", h.name, regions), func(t *testing.T) {
+				lost, refusals, median := h.playAll(t, url, &scene{
+					file:    "shop.go",
+					text:    "package shop\n\nfunc login() int {\n\treturn 1\n}\n\nfunc logout() int {\n\treturn 2\n}\n",
+					olds:    [2]string{"return 1", "return 2"},
+					lines:   [2]string{"return 10 // entry of agent-1", "return 20 // entry of agent-2"},
+					install: []string{"--yes", "--regions", regions},
+				}, fmt.Sprintf("%s-regions-%s", h.name, regions))
+				fmt.Printf("| %s | %s | %d | %d | %d | %.1f s |\n", h.name, regions, *runs, lost, refusals, median.Seconds())
+				if lost > 0 {
+					t.Errorf("%s: edits were lost with regions %s, in %d of %d runs", h.name, regions, lost, *runs)
+				}
+				if regions == "on" && refusals > 0 {
+					t.Errorf("%s: %d edits were refused in %d runs", h.name, refusals, *runs)
+				}
+			})
 		}
 	}
 }
 
 // play lets two agents work in a new repository.
-func (h *harness) play(t *testing.T, url string, hooks bool, name string) outcome {
+func (h *harness) play(t *testing.T, url string, s *scene, name string) outcome {
 	repo := filepath.Join(t.TempDir(), name)
 	git(t, "init", "-q", repo)
-	file := filepath.Join(repo, "notes.md")
-	if err := os.WriteFile(file, []byte("entry of agent-0\n"), 0o644); err != nil {
+	file := filepath.Join(repo, s.file)
+	if err := os.WriteFile(file, []byte(s.text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{
 		"PATH=" + filepath.Dir(launchtest.Binary(t)) + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"INTERLOCK_URL=" + url,
 	}
-	if hooks {
-		install := exec.CommandContext(t.Context(), launchtest.Binary(t), "init", "--yes", "--harness", h.name)
+	if s.install != nil {
+		install := exec.CommandContext(
+			t.Context(), launchtest.Binary(t), append([]string{"init", "--harness", h.name}, s.install...)...,
+		)
 		install.Dir, install.Env = repo, append(slices.Clone(env), "HOME="+t.TempDir())
 		if out, err := install.CombinedOutput(); err != nil {
 			t.Fatalf("interlock init: %v\n%s", err, out)
 		}
 	}
-	lines := []string{"entry of agent-1", "entry of agent-2"}
 	agent, err := filepath.Abs(filepath.Join(programs, h.command[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := newBarrier(len(lines))
+	both := newBarrier(len(s.lines))
 	began := time.Now()
 	var all sync.WaitGroup
 	var models []*model
-	for _, line := range lines {
-		m := newModel(t, h.dialect, line, file, both)
+	for i, line := range s.lines {
+		m := newModel(t, h.dialect, s.olds[i], line, file, both)
 		models = append(models, m)
 		home := t.TempDir()
 		if err := h.prepare(home, m.URL); err != nil {
@@ -176,7 +236,7 @@ func (h *harness) play(t *testing.T, url string, hooks bool, name string) outcom
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range lines {
+	for i, line := range s.lines {
 		if !strings.Contains(string(text), line) {
 			o.lost++
 		}

@@ -17,7 +17,7 @@ import (
 
 // model is a scripted model: it adds one line to a file. It reads the file, waits until its peer has
 // read it, too, and writes the whole file with its line behind the lines that it has seen. When a tool
-// refuses, it reads again and writes again.
+// refuses, it reads again and writes again. With a text to replace it edits the file instead.
 //
 //	            refused
 //	read ─► write ─► done
@@ -27,6 +27,7 @@ type model struct {
 	t       *testing.T
 	dialect dialect
 	line    string   // that it adds
+	old     string   // the text that its line replaces, "" for a line at the end
 	file    string   // its path, as the tools take it
 	both    *barrier // of the models of one run
 
@@ -39,6 +40,8 @@ type model struct {
 type dialect struct {
 	read, write string
 	path        string // the argument with the path
+	edit        string // the tool that replaces a text
+	old, new    string // its arguments
 }
 
 // finished reports whether the model has written its line.
@@ -115,6 +118,13 @@ func (m *model) next(r *http.Request, h heard) (tool string, arguments map[strin
 		if h.reads == 1 {
 			m.both.arrive(r)
 		}
+		if m.old != "" {
+			arguments[m.dialect.old], arguments[m.dialect.new] = m.old, m.line
+			if m.dialect.edit == "replace" {
+				arguments["instruction"] = "Let the function return ten times as much." // Gemini CLI wants one
+			}
+			return m.dialect.edit, arguments
+		}
 		arguments["content"] = strings.Join(append(h.seen, m.line), "\n") + "\n"
 		return m.dialect.write, arguments
 	case refused(h.text):
@@ -132,8 +142,8 @@ func (m *model) next(r *http.Request, h heard) (tool string, arguments map[strin
 
 const lastWord = "The line is written."
 
-func newModel(t *testing.T, d dialect, line, file string, both *barrier) *model {
-	m := &model{t: t, dialect: d, line: line, file: file, both: both}
+func newModel(t *testing.T, d dialect, old, line, file string, both *barrier) *model {
+	m := &model{t: t, dialect: d, old: old, line: line, file: file, both: both}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/chat/completions", m.chat)
 	mux.HandleFunc("/", m.gemini)

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/interlockdev/interlock/internal/test/postgrestest"
 	"github.com/interlockdev/interlock/internal/test/remotetest"
@@ -30,11 +31,23 @@ func (d *database) Kind() string { return "postgres" }
 func (d *database) URL(name string) string { return d.url + "&journal=" + name }
 
 // Cable implements remotetest.Engine.
-func (d *database) Cable(t testing.TB, name string) (url string, cut func(bool)) {
+func (d *database) Cable(t testing.TB, name string) (url string, cable remotetest.Cable) {
 	p := remotetest.NewProxy(t, "127.0.0.1", d.server.Socket())
+	return d.by(p, name), remotetest.Cable{p}
+}
+
+// by returns the URL of a journal by way of a proxy.
+func (d *database) by(p *remotetest.Proxy, name string) string {
 	host, port, _ := strings.Cut(p.Addr, ":")
 	base, _, _ := strings.Cut(d.url, "?")
-	return base + "?host=" + host + "&port=" + port + "&sslmode=disable&journal=" + name, p.Set
+	return base + "?host=" + host + "&port=" + port + "&sslmode=disable&journal=" + name
+}
+
+func TestThreeZones(t *testing.T) {
+	d := start(t)
+	remotetest.ThreeZones(t, func(name string, roundTrip time.Duration) string {
+		return d.by(remotetest.NewLine(t, "127.0.0.1", d.server.Socket(), roundTrip), name)
+	})
 }
 
 func TestFailOver(t *testing.T)                   { remotetest.FailOver(t, start(t)) }

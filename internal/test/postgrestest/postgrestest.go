@@ -53,17 +53,9 @@ func newServer(t testing.TB, args []string) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &Server{Programs: launch.PostgresPrograms(), dir: dir, args: args, attributes: launch.Attributes()}
-	if os.Getuid() == 0 {
-		// PostgreSQL refuses to run as root.
-		credential, err := launch.PostgresUser()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.attributes.Credential = credential
-		if err := os.Chown(dir, int(credential.Uid), int(credential.Gid)); err != nil {
-			t.Fatal(err)
-		}
+	s := &Server{Programs: launch.PostgresPrograms(), dir: dir, args: args}
+	if s.attributes, err = launch.PostgresAttributes(dir); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Stop(t, syscall.SIGINT) }) // disconnect all clients, and stop in order
 	return s

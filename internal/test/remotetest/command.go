@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -119,7 +118,7 @@ type held struct {
 func CommandsOutliveTheirServer(t *testing.T, e Engine) {
 	t.Run("Killed", func(t *testing.T) { commandsOutlive(t, e.URL("killed"), (*Instance).Kill) })
 	t.Run("Paused", func(t *testing.T) {
-		commandsOutlive(t, e.URL("paused"), func(s *Instance) { s.signal(syscall.SIGSTOP) })
+		commandsOutlive(t, e.URL("paused"), func(s *Instance) { s.signal(launch.Stop) })
 	})
 }
 

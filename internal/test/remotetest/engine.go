@@ -10,7 +10,6 @@ type Engine interface {
 	// URL returns that of a journal, which is empty at first.
 	URL(name string) string
 
-	// Cable returns the URL of the same journal by way of a cable, and a function that cuts the cable or
-	// mends it.
-	Cable(t testing.TB, name string) (url string, cut func(bool))
+	// Cable returns the URL of the same journal by way of a cable.
+	Cable(t testing.TB, name string) (url string, cable Cable)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,14 +15,14 @@ import (
 
 var historyTime = flag.Duration("history", 20*time.Second, "how long the agents of HistoryOfFailOvers work")
 
-// HistoryOfFailOvers lets agents work, while the active server is killed and stopped in turn, and the other one
-// takes over. Every answer of both is compared with one history: nothing that was acknowledged is
-// lost, nothing happens twice, and a request after the new owner's first answer gets none of
-// the old one's.
+// HistoryOfFailOvers lets agents work over two servers, while one fault after the other comes to the owner of the
+// shard. Every answer of both is compared with one history: nothing that was acknowledged is lost, nothing happens
+// twice, and a request after a new owner's first answer gets none of the old one's.
 func HistoryOfFailOvers(t *testing.T, e Engine) {
-	active, standby := serveTwo(t, e.URL("history"), e.URL("history"))
+	hosts := serveHosts(t, e, "history")
+	hosts[0].Grant("aside") // what the calls beside the history ask about
 	site := &traffic.Site{Patience: time.Second}
-	site.Move(active.http, standby.http)
+	site.Move(hosts[0].http, hosts[1].http)
 	record := history.NewRecorder()
 	crowd, err := traffic.Start(t.Context(), site, record, 5, traffic.Full)
 	if err != nil {
@@ -31,41 +30,40 @@ func HistoryOfFailOvers(t *testing.T, e Engine) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), *historyTime)
 	defer cancel()
-	kills, stops := 0, 0
+	done := map[string]int{}
 	// Each fault comes once at least, also on a machine on which that takes longer than the agents should work.
 	within := func() context.Context {
-		if stops == 0 {
+		if len(done) < len(faults) {
 			return t.Context()
 		}
 		return ctx
 	}
-	for worked(within(), record, 300) {
-		if kills > stops {
-			active.signal(syscall.SIGSTOP)
-			stops++
-			standby.Becomes("ready")
-			worked(within(), record, 300)
-			active.signal(syscall.SIGCONT)
-		} else {
-			active.Kill()
-			kills++
-			standby.Becomes("ready")
-			worked(within(), record, 300)
-			active.Start()
+	takeovers := 0
+	for i := 0; worked(within(), record, 300); i++ {
+		f := &faults[i%len(faults)]
+		site.Patience = f.patience
+		site.Move(hosts[0].http, hosts[1].http)
+		before, _ := ownerOf(t, hosts)
+		began := time.Now()
+		f.comeTo(t, hosts, func() { worked(t.Context(), record, f.work) })
+		done[f.name]++
+		after, _ := ownerOf(t, hosts)
+		if after != before {
+			takeovers++
 		}
-		active.Becomes("standby")
-		active, standby = standby, active
+		t.Logf("%s took %v; another owner: %t", f.name, time.Since(began).Round(time.Millisecond), after != before)
 	}
 	if err := crowd.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	record.Verify(t)
-	for kind, n := range map[string]int{"kill9": kills, "sigstop": stops, "failover": kills + stops} {
-		if t.Attr("count.faults."+kind, fmt.Sprint(n)); n == 0 {
-			t.Errorf("nothing was done: %s", kind)
+	for _, f := range faults {
+		if t.Attr("count.faults."+f.name, fmt.Sprint(done[f.name])); done[f.name] == 0 {
+			t.Errorf("nothing was done: %s", f.name)
 		}
 	}
-	t.Attr("count.takeovers", fmt.Sprint(kills+stops))
+	t.Attr("count.faults.failover", fmt.Sprint(takeovers))
+	t.Attr("count.takeovers", fmt.Sprint(takeovers))
 }
 
 // HistoryOfFaults lets agents work over one server, while faults come at its journal's engine, in turn. Each is done

@@ -2,7 +2,6 @@ package remotetest
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/test/scenariotest"
@@ -12,57 +11,62 @@ import (
 // wait and write.
 func ScenariosOfFailOver(t *testing.T, e Engine) {
 	scenariotest.Run(t, "clients/scenarios/failover", func(t *testing.T) scenariotest.Servers {
-		return servePair(t, e.URL(strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())))
+		return servePair(t, e, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 	})
 }
 
-// HistoryOfLibraries lets clients of every library compete while one server after the other takes over.
+// HistoryOfLibraries lets clients of every library compete while all faults come to one server after the other.
 func HistoryOfLibraries(t *testing.T, e Engine) {
-	scenariotest.History(t, servePair(t, e.URL("libraries")))
+	p := servePair(t, e, "libraries")
+	p.hosts[0].Grant("aside")
+	var list []scenariotest.Fault
+	for i := range faults {
+		f := &faults[i]
+		if f.name == "kill9" {
+			continue // which the history has by itself
+		}
+		list = append(list, scenariotest.Fault{Name: f.name, Do: func(work func()) { f.comeTo(t, p.hosts, work) }})
+	}
+	scenariotest.History(t, p, list...)
 }
 
-func servePair(t *testing.T, at string) *pair {
-	active, standby := serveTwo(t, at, at)
-	return &pair{servers: [2]*Instance{active, standby}}
+func servePair(t *testing.T, e Engine, journal string) *pair {
+	return &pair{t: t, hosts: serveHosts(t, e, journal)}
 }
 
 // pair is two servers over one journal.
 type pair struct {
-	servers [2]*Instance
-
-	mu     sync.Mutex
-	active int
-	moving bool // the other one was killed just now
+	t      *testing.T
+	hosts  [2]*host
+	killed *host
 }
 
 func (p *pair) Addrs() (list []scenariotest.Addr) {
-	for _, s := range p.servers {
-		list = append(list, scenariotest.Addr{HTTP: s.http, GRPC: s.grpc})
+	for _, h := range p.hosts {
+		list = append(list, scenariotest.Addr{HTTP: h.http, GRPC: h.grpc})
 	}
 	return list
 }
 
 func (p *pair) Active() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.moving {
-		p.servers[p.active].Becomes("ready")
-		p.moving = false
-	}
-	return p.active
+	owner, _ := ownerOf(p.t, p.hosts)
+	return p.index(owner)
 }
 
 func (p *pair) Kill() int {
-	killed := p.Active()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.servers[killed].Kill()
-	p.active, p.moving = 1-killed, true
-	return killed
+	p.killed, _ = ownerOf(p.t, p.hosts)
+	p.killed.Kill()
+	return p.index(p.killed)
 }
 
 func (p *pair) Start() {
-	stopped := p.servers[1-p.Active()]
-	stopped.Start()
-	stopped.Becomes("standby")
+	p.killed.Start()
+	p.killed.Becomes("standby")
+}
+
+func (p *pair) index(h *host) int {
+	if h == p.hosts[0] {
+		return 0
+	}
+	return 1
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/interlockdev/interlock"
+	"github.com/interlockdev/interlock/internal/launch"
 	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
 	"github.com/interlockdev/interlock/internal/test/history/traffic"
@@ -42,7 +43,7 @@ const (
 // shard. None is without an owner for long, no more shards move than a fault explains, and in the end every
 // server knows the owner of every namespace.
 func HistoryOfShares(t *testing.T, e Engine) {
-	through, cut := e.Cable(t, "shares")
+	through, cable := e.Cable(t, "shares")
 	servers := make([]*Instance, shareServers)
 	var addresses []string
 	for i := range servers {
@@ -90,9 +91,9 @@ func HistoryOfShares(t *testing.T, e Engine) {
 			s.Start()
 		}},
 		{"sigstop", false, func(s *Instance) {
-			s.signal(syscall.SIGSTOP)
+			s.signal(launch.Stop)
 			work()
-			s.signal(syscall.SIGCONT)
+			s.signal(launch.Continue)
 		}},
 		{"drain", true, func(s *Instance) {
 			drain(t, s)
@@ -100,9 +101,9 @@ func HistoryOfShares(t *testing.T, e Engine) {
 			s.Start()
 		}},
 		{"cut", false, func(*Instance) {
-			cut(true)
+			cable.Cut(true)
 			work()
-			cut(false)
+			cable.Cut(false)
 		}},
 		{"add", true, func(*Instance) {
 			fourth.Start()

@@ -34,8 +34,12 @@ type agent struct {
 	ttl     time.Duration
 	// hasty means that its client does not retry for long, so that the outcome of its requests is unknown.
 	hasty bool
+	// fault counts a fault of its program.
+	fault func(kind string)
 	// holding, if set, is called once, while the agent holds a key in its second round.
 	holding func() error
+	// cancels, if set, has its next call be cancelled, after so many reads less one.
+	cancels int
 	calls   int
 	granted int
 }
@@ -49,9 +53,17 @@ func (a *agent) settings() settings {
 	return s
 }
 
-// work takes a key so many times.
-func (a *agent) work(ctx context.Context, rounds int) error {
-	for range rounds {
+// work takes a key so many times, and goes on until enough is closed.
+func (a *agent) work(ctx context.Context, rounds int, enough <-chan struct{}) error {
+	done := func() bool {
+		select {
+		case <-enough:
+			return true
+		default:
+			return false
+		}
+	}
+	for i := 0; i < rounds || !done(); i++ {
 		if err := a.round(ctx); errors.Is(err, errEnded) {
 			return nil
 		} else if err != nil {
@@ -67,6 +79,10 @@ func (a *agent) round(ctx context.Context) error {
 	wait := 0
 	if a.random.IntN(4) > 0 {
 		wait = 60_000
+		if a.random.IntN(6) == 0 {
+			a.fault("cancelled_call")
+			a.cancels = 1 + a.random.IntN(3)
+		}
 	}
 	lease, err := a.acquire(key, wait)
 	if err != nil || lease == nil {
@@ -89,7 +105,7 @@ func (a *agent) round(ctx context.Context) error {
 		func() error { return a.held(lease) },
 		func() error { return a.commit(lease, key, version) },
 		func() error { return a.checkFence(lease, key) },
-		func() error { return a.release(lease) },
+		func() error { return a.leave(lease) },
 		func() error { return a.checkFence(lease, key) },
 	} {
 		if err := do(); err != nil || ctx.Err() != nil {
@@ -111,11 +127,24 @@ func (a *agent) do(op *history.Op, do string, with map[string]any) (result map[s
 		with["writes"] = []any{map[string]any{"key": op.Writes[0].Key, "put": op.ID}}
 	}
 	a.record.Begin(op)
+	if a.cancels > 0 {
+		go a.cancel(op.ID, a.cancels)
+		a.cancels = 0
+	}
 	r, ok := a.process.do(op.ID, map[string]any{"client": a.name, "do": do, "with": with, "as": op.ID})
 	if !ok {
 		return nil, r, errEnded
 	}
 	return r.Result, r, a.expected(op, r)
+}
+
+// cancel cancels a call, after so many reads less one. It is no mistake if the call has ended.
+func (a *agent) cancel(id string, after int) {
+	for n := range after - 1 {
+		with := map[string]any{"key": hotKeys[0]}
+		a.process.do(fmt.Sprintf("%s-read-%d", id, n), map[string]any{"client": a.name, "do": "read", "with": with})
+	}
+	a.process.send(map[string]any{"cancel": id})
 }
 
 // expected returns an error unless the work of the agents can lead to a reply.
@@ -125,8 +154,13 @@ func (a *agent) expected(op *history.Op, r reply) error {
 	}
 	kind, code := r.Error["kind"], interlock.Code(fmt.Sprint(r.Error["code"]))
 	switch kind {
+	case "cancelled":
+		if op.Kind == history.Acquire && op.Wait {
+			return nil
+		}
 	case "unknown", "unreachable":
-		if a.hasty || a.ttl < lasting && op.Kind == history.Release { // it is tried until the ttl is over
+		// A change under a lease is tried until the session's ttl is over.
+		if a.hasty || a.ttl < lasting && (op.Kind == history.Release || op.Kind == history.Commit) {
 			return nil
 		}
 	case "lost":
@@ -176,7 +210,8 @@ func (a *agent) acquire(key string, wait int) (*history.Op, error) {
 		switch code := r.refusal(); {
 		case code == interlock.CodeHeld:
 			a.record.End(op, history.Answer{Code: code, Holders: r.holders(claims[0])})
-		case code != "" || r.Error["kind"] == "unknown": // it was granted too late, or its client returns it
+		case code != "", r.Error["kind"] == "unknown", r.Error["kind"] == "cancelled":
+			// It was granted too late, or its client returns it.
 			a.lapse(op)
 		}
 		return nil, nil
@@ -233,6 +268,23 @@ func (a *agent) checkFence(lease *history.Op, key string) error {
 	fence := lease.Granted.Fence
 	op := &history.Op{Kind: history.CheckFence, Key: key, Fence: fence}
 	return a.simple(op, "check_fence", map[string]any{"key": key, "fence": fence.String()})
+}
+
+// leave ends the work under a lease: its program releases it, or its body fails, or it drops its handle.
+func (a *agent) leave(lease *history.Op) error {
+	op := &history.Op{Kind: history.Release, Lease: lease.ID}
+	var err error
+	switch way := a.random.IntN(3); {
+	case way == 0:
+		a.fault("failed_body")
+		_, _, err = a.do(op, "fail", map[string]any{"lease": "$" + lease.ID})
+	case way == 1 && a.ttl < lasting: // in Go such a lease ends by its ttl
+		a.fault("dropped_handle")
+		_, _, err = a.do(op, "drop", map[string]any{"name": lease.ID})
+	default:
+		return a.release(lease)
+	}
+	return err // the time of the release is not known
 }
 
 // release frees a key. A hasty client may do it in the background, at an unknown time.

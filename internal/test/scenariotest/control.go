@@ -82,11 +82,16 @@ func (s *stage) carryOut(ctx context.Context, o *order) error {
 		for _, g := range s.gates() {
 			g.shut()
 		}
+	case "hollow":
+		for _, g := range s.gates() {
+			g.hollowOut(true)
+		}
 	case "silent":
 		s.faults.silence(true)
 	case "back":
 		s.faults.silence(false)
 		for _, g := range s.gates() {
+			g.hollowOut(false)
 			g.listen()
 		}
 	case loseRequest, loseAnswer, repeated, delayed, killing:

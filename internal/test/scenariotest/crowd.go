@@ -16,9 +16,10 @@ import (
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/test/busy"
 	"github.com/interlockdev/interlock/internal/test/history"
+	"github.com/interlockdev/interlock/internal/test/search"
 )
 
-var seed = flag.Uint64("seed", 1, "what the agents of a history do, and which fault comes when")
+var seed = flag.Uint64("seed", 0, "what the agents of a history do, and which fault comes when; 0: the next one")
 
 // crowd is the agents of a history, in the processes of their libraries.
 type crowd struct {
@@ -46,6 +47,7 @@ func (c *crowd) add(ctx context.Context, l *Library, agents ...*agent) {
 	for i, a := range agents {
 		number := uint64(len(c.agents) + i)
 		a.name = fmt.Sprintf("%s-%d", strings.ReplaceAll(l.Name, " ", "-"), number)
+		a.fault = c.fault
 		a.record, a.random = c.record, rand.New(rand.NewPCG(*seed, number))
 		clients[a.name] = a.settings()
 	}
@@ -59,9 +61,18 @@ func (c *crowd) add(ctx context.Context, l *Library, agents ...*agent) {
 	c.processes, c.agents = append(c.processes, p), append(c.agents, agents...)
 }
 
-// disturb lets one fault after the other come, each when so many more operations have begun, until ctx ends.
-func (c *crowd) disturb(ctx context.Context) {
-	orders := []order{
+// Fault is one that the servers of a history bring about themselves.
+type Fault struct {
+	Name string
+	// Do lets it come, calls work, which returns when the agents have begun some more operations, and ends it.
+	Do func(work func())
+}
+
+// disturb lets one fault after the other come, each when so many more operations have begun, until ctx ends. It closes
+// come when each of the servers' own has come: these are the first.
+func (c *crowd) disturb(ctx context.Context, own []Fault, come chan<- struct{}) {
+	var list []Fault
+	for _, o := range []order{
 		{Fault: "cut"},
 		{Fault: loseAnswer, Of: "acquireLease"},
 		{Fault: loseAnswer, Of: "commitState", Times: 2},
@@ -71,30 +82,49 @@ func (c *crowd) disturb(ctx context.Context) {
 		{Fault: repeated, Of: "commitState"},
 		{Fault: delayed, Ms: 100},
 		{Server: "restart"},
-	}
-	random := rand.New(rand.NewPCG(*seed, 1<<32))
-	for {
-		random.Shuffle(len(orders), func(i, j int) { orders[i], orders[j] = orders[j], orders[i] })
-		for i := range orders {
-			select {
-			case <-c.record.After(15):
-			case <-ctx.Done():
-				return
-			}
-			if err := c.stage.carryOut(ctx, &orders[i]); err != nil {
+	} {
+		list = append(list, Fault{o.Fault + o.Server, func(func()) {
+			if err := c.stage.carryOut(ctx, &o); err != nil {
 				c.Error(err)
 			}
-			c.fault(orders[i].Fault + orders[i].Server)
+		}})
+	}
+	worked := func() {
+		select {
+		case <-c.record.After(15):
+		case <-ctx.Done():
 		}
+	}
+	random := rand.New(rand.NewPCG(*seed, 1<<32))
+	pass := func(list []Fault) {
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		for _, f := range list {
+			if worked(); ctx.Err() != nil {
+				return
+			}
+			f.Do(worked)
+			c.fault(f.Name)
+		}
+	}
+	func() {
+		defer close(come) // also if a fault ends this goroutine
+		pass(own)
+	}()
+	for list = append(list, own...); ctx.Err() == nil; {
+		pass(list)
 	}
 }
 
 // History lets clients of all libraries, and a program for Redis where the servers answer it, take the keys at the same
 // time and write under their leases, while connections break, answers are lost and repeated, the active server is
-// killed and started again, processes are stopped for longer than their ttl, and one is killed. What their callers are
-// shown must be a history that is possible. In the end no key is left behind.
-func History(t *testing.T, servers Servers) {
+// killed and started again, calls are cancelled, bodies fail, handles are dropped, processes are stopped for longer
+// than their ttl, and one is killed. The servers' own faults come first. What their callers are shown must be a history
+// that is possible. In the end no key is left behind.
+func History(t *testing.T, servers Servers, own ...Fault) {
 	Build(t)
+	if *seed == 0 {
+		*seed, _ = search.Seeds(t, 1, 1, 1)
+	}
 	t.Logf("-seed=%d", *seed)
 	ctx, cancel := context.WithTimeout(t.Context(), busy.Patience())
 	defer cancel()
@@ -125,10 +155,11 @@ func History(t *testing.T, servers Servers) {
 			}
 		})
 	}
-	faults.Go(func() { c.disturb(disturbing) })
+	come := make(chan struct{})
+	faults.Go(func() { c.disturb(disturbing, own, come) })
 	for _, a := range c.agents {
 		all.Go(func() {
-			if err := a.work(ctx, 6); err != nil {
+			if err := a.work(ctx, 6, come); err != nil {
 				t.Error(err)
 			}
 		})

@@ -18,6 +18,7 @@ type gate struct {
 	mu       sync.Mutex
 	listener net.Listener
 	conns    map[net.Conn]struct{}
+	hollow   bool // each connection is closed at once
 }
 
 func newGate(t *testing.T, serve func(net.Conn)) *gate {
@@ -51,7 +52,12 @@ func (g *gate) listen() {
 			}
 			g.add(conn)
 			g.open.Go(func() {
-				g.serve(conn)
+				g.mu.Lock()
+				hollow := g.hollow
+				g.mu.Unlock()
+				if !hollow {
+					g.serve(conn)
+				}
 				g.remove(conn)
 			})
 		}
@@ -81,6 +87,16 @@ func (g *gate) cut() {
 	defer g.mu.Unlock()
 	for conn := range g.conns {
 		_ = conn.Close()
+	}
+}
+
+// hollowOut closes each new connection at once, too, or no more: so does a load balancer that has no server behind it.
+func (g *gate) hollowOut(on bool) {
+	g.mu.Lock()
+	g.hollow = on
+	g.mu.Unlock()
+	if on {
+		g.cut()
 	}
 }
 

@@ -83,10 +83,23 @@ func (r *runner) do(ctx context.Context, c *client.Client, s *step, with argumen
 		return commit(ctx, c, with)
 	case "why":
 		return nil, nil // the session stream has no such operation
+	case "fail":
+		fail(ctx, with.lease())
+		return none, nil
+	case "drop":
+		r.drop(with.text("name"))
+		return none, nil
 	case "close":
 		return none, r.close(ctx, s.Client)
 	}
 	return nil, fmt.Errorf("there is no operation %s", s.Do)
+}
+
+// fail ends a body under a lease by a panic.
+func fail(ctx context.Context, l *client.Lease) {
+	defer func() { _ = recover() }()
+	defer func() { _ = l.Release(ctx, client.Outcome{}) }()
+	panic("the body fails")
 }
 
 func acquire(ctx context.Context, c *client.Client, with arguments) (map[string]any, error) {

@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/interlockdev/interlock/internal/launch"
 )
 
 // process is a runner that carries out the steps that it is sent.
@@ -28,7 +29,7 @@ type reply struct {
 
 // launch starts the runner of a library, with its clients.
 func (s *stage) launch(ctx context.Context, l *Library, clients map[string]settings) (*process, error) {
-	p := &process{cmd: s.command(ctx, l, false, "-"), waiting: map[string]chan<- reply{}}
+	p := &process{cmd: s.command(ctx, l, first{}, "-"), waiting: map[string]chan<- reply{}}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -70,10 +71,6 @@ func (p *process) read(out io.Reader) {
 // do carries out a step. It reports whether there was a reply.
 func (p *process) do(id string, step map[string]any) (reply, bool) {
 	step["id"] = id
-	text, err := json.Marshal(step)
-	if err != nil {
-		panic(err) // it is made of texts and numbers
-	}
 	answer := make(chan reply, 1)
 	p.mu.Lock()
 	if p.waiting == nil {
@@ -81,19 +78,30 @@ func (p *process) do(id string, step map[string]any) (reply, bool) {
 		return reply{}, false
 	}
 	p.waiting[id] = answer
-	_, _ = p.in.Write(append(text, '\n')) // if it fails, the process ends, and no reply comes
 	p.mu.Unlock()
+	p.send(step)
 	r, ok := <-answer
 	return r, ok
 }
 
+// send sends a line. If that fails, the process ends, and no reply comes.
+func (p *process) send(line map[string]any) {
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic(err) // it is made of texts and numbers
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = p.in.Write(append(text, '\n'))
+}
+
 // sleep stops the process for some time.
 func (p *process) sleep(ctx context.Context, d time.Duration) error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.cmd.Process.Signal(launch.Stop); err != nil {
 		return err
 	}
 	pause(ctx, d)
-	return p.cmd.Process.Signal(syscall.SIGCONT)
+	return p.cmd.Process.Signal(launch.Continue)
 }
 
 // kill ends the process at once.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,10 +20,16 @@ import (
 
 // scenario is a file of clients/scenarios.
 type scenario struct {
-	Title     string
-	DeadFirst bool `json:"dead_first"`
-	Clients   map[string]settings
-	Steps     []step
+	Title string
+	first
+	Clients map[string]settings
+	Steps   []step
+}
+
+// first is what is wrong with the first of two addresses.
+type first struct {
+	DeadFirst   bool `json:"dead_first"`
+	HollowFirst bool `json:"hollow_first"`
 }
 
 type settings struct {
@@ -48,9 +56,9 @@ func readScenario(file string) (s scenario, err error) {
 // runner carries out steps with the client library in Go.
 type runner struct {
 	addrs []string
-	begun map[string]*operation
 
 	mu       sync.Mutex
+	begun    map[string]*operation
 	settings map[string]settings
 	clients  map[string]*client.Client
 	results  results
@@ -85,7 +93,10 @@ func (r *runner) run(ctx context.Context, x *scenario) error {
 
 // end ends everything that is under way.
 func (r *runner) end(ctx context.Context) {
-	for _, o := range r.begun {
+	r.mu.Lock()
+	begun := slices.Collect(maps.Values(r.begun))
+	r.mu.Unlock()
+	for _, o := range begun {
 		o.cancel(nil)
 		<-o.ended
 	}
@@ -112,13 +123,20 @@ func (r *runner) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			r.settings = s.Clients
 			continue
 		}
+		if s.Cancel != "" {
+			if o := r.beginning(s.Cancel); o != nil {
+				o.cancel(context.Canceled)
+			}
+			continue
+		}
 		o, err := r.begin(ctx, &s.step)
 		if err != nil {
 			return err
 		}
-		r.begun[s.ID] = o
+		r.note(s.ID, o)
 		go func() {
 			<-o.ended
+			r.note(s.ID, nil)
 			answer := map[string]any{"id": s.ID}
 			if o.err != nil {
 				answer["error"] = describe(o.err)
@@ -151,7 +169,7 @@ func (r *runner) step(ctx context.Context, s *step) error {
 	case s.Control != nil:
 		return control(ctx, s.Control)
 	case s.Join != "" || s.Cancel != "":
-		o := r.begun[s.Join+s.Cancel]
+		o := r.beginning(s.Join + s.Cancel)
 		if o == nil {
 			return fmt.Errorf("nothing was begun as %s%s", s.Join, s.Cancel)
 		}
@@ -165,10 +183,34 @@ func (r *runner) step(ctx context.Context, s *step) error {
 		return err
 	}
 	if s.Start != "" {
-		r.begun[s.Start] = o
+		r.note(s.Start, o)
 		return nil
 	}
 	return r.judge(s, o)
+}
+
+// beginning returns an operation that was begun, nil if there is none.
+func (r *runner) beginning(name string) *operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun[name]
+}
+
+// note keeps an operation, or with nil none.
+func (r *runner) note(name string, o *operation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun[name] = o; o == nil {
+		delete(r.begun, name)
+	}
+}
+
+// drop forgets a result, so that nothing refers to its lease any more.
+func (r *runner) drop(name string) {
+	r.mu.Lock()
+	delete(r.results, name)
+	r.mu.Unlock()
+	runtime.GC()
 }
 
 // begin begins an operation.

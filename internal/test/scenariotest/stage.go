@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/launch"
@@ -123,18 +123,23 @@ func (s *stage) start() {
 	}
 }
 
-// dead returns an address where nothing listens.
-func (s *stage) dead() string { return busy.Ports(s, 1)[0] }
+// dead returns an address where nothing listens, or with hollow one where each connection is closed at once.
+func (s *stage) dead(hollow bool) string {
+	if hollow {
+		return newGate(s.T, func(net.Conn) {}).addr
+	}
+	return busy.Ports(s, 1)[0]
+}
 
 // command prepares the runner of a library with its arguments.
-func (s *stage) command(ctx context.Context, l *Library, deadFirst bool, args ...string) *exec.Cmd {
+func (s *stage) command(ctx context.Context, l *Library, first first, args ...string) *exec.Cmd {
 	gates, scheme := s.http, "http://"
 	if l.streams {
 		gates, scheme = s.stream, ""
 	}
 	var urls []string
-	if deadFirst {
-		urls = append(urls, scheme+s.dead())
+	if first.DeadFirst || first.HollowFirst {
+		urls = append(urls, scheme+s.dead(first.HollowFirst))
 	}
 	for _, g := range gates {
 		urls = append(urls, scheme+g.addr)
@@ -155,7 +160,7 @@ func (s *stage) play(ctx context.Context, l *Library, file string) error {
 		return err
 	}
 	var out strings.Builder
-	cmd := s.command(ctx, l, x.DeadFirst, file)
+	cmd := s.command(ctx, l, x.first, file)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		return err
@@ -175,8 +180,8 @@ func (s *stage) suspend(ctx context.Context, until *occupancy) error {
 	s.mu.Lock()
 	runner := s.runner
 	s.mu.Unlock()
-	if err := runner.Signal(syscall.SIGSTOP); err != nil {
+	if err := runner.Signal(launch.Stop); err != nil {
 		return err
 	}
-	return errors.Join(s.await(ctx, until), runner.Signal(syscall.SIGCONT))
+	return errors.Join(s.await(ctx, until), runner.Signal(launch.Continue))
 }

@@ -2,6 +2,7 @@ package securitytest
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -9,7 +10,16 @@ import (
 	"github.com/interlockdev/interlock/internal/test/launchtest"
 )
 
-func TestMain(m *testing.M) { launchtest.Main(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(errandVariable); text != "" {
+		if err := runErrand(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	launchtest.Main(m)
+}
 
 // attack is one case.
 type attack struct {

@@ -76,6 +76,7 @@ var crossings = map[string]foreignReference{
 	"getTicket":        {path: map[string]string{"id": "ticket"}, query: []string{"wait_ms=0"}, wakes: true},
 	"deleteTicket":     {path: map[string]string{"id": "ticket"}},
 	"createSession":    body(`{"agent":"{agent}"}`),
+	"getSession":       {path: map[string]string{"id": "session"}},
 	"deleteSession":    {path: map[string]string{"id": "session"}},
 	"heartbeatSession": {path: map[string]string{"id": "session"}, bodies: []string{`{}`}},
 

@@ -93,7 +93,7 @@ func (s *site) callers(t *testing.T) (list []caller) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []string{"viewer", "agent", "worker", "approver", "operator", "server", "metrics"} {
+	for _, role := range strings.Split(interlock.AllRoles.String(), ",") {
 		p := interlock.Principal{Name: "only-" + role}
 		p.Roles, _ = interlock.ParseRole(role)
 		if role == "worker" {
@@ -116,6 +116,14 @@ func (c *caller) isRefused(code string) bool {
 		return code == string(interlock.CodeUnauthenticated)
 	}
 	return code == string(interlock.CodeForbidden)
+}
+
+// queue is one that a caller with the right to work may pull from.
+func (c *caller) queue() string {
+	if c.role == "merger" || c.role == "checker" {
+		return "check.g-queue"
+	}
+	return "g-queue"
 }
 
 // check compares an answer with the table.
@@ -168,7 +176,9 @@ func (s *site) tryCalls(t *testing.T, rows []rightsRow, callers []caller) {
 			continue
 		}
 		for _, c := range callers {
-			a := op.call(op.trials()[0], absent(), c.secret)
+			w := absent()
+			w["queue"] = c.queue()
+			a := op.call(op.trials()[0], w, c.secret)
 			if c.asks != "" {
 				a.header = append(a.header, "Interlock-Namespace", c.asks)
 			}
@@ -205,20 +215,20 @@ func (s *site) tryStream(t *testing.T, rows []rightsRow, callers []caller) {
 				continue
 			}
 			l := s.stream(t, "authorization", "Bearer "+c.secret)
-			_ = l.stream.SendMsg(emptyOp(t, field))
+			_ = l.stream.SendMsg(emptyOp(t, field, c.queue()))
 			c.check(t, name, row, l.code(1))
 		}
 	}
 }
 
 // emptyOp returns a frame with an operation that has nothing in it, but for the queue of a pull.
-func emptyOp(t *testing.T, field protoreflect.FieldDescriptor) protoreflect.ProtoMessage {
+func emptyOp(t *testing.T, field protoreflect.FieldDescriptor, queue string) protoreflect.ProtoMessage {
 	t.Helper()
 	frame := protomessage.ClientFrame(t, "ops { seq: 1 }")
 	op := frame.Get(frame.Descriptor().Fields().ByName("ops")).List().Get(0).Message()
 	inner := op.NewField(field)
-	if queue := field.Message().Fields().ByName("queue"); queue != nil && queue.Kind() == protoreflect.StringKind {
-		inner.Message().Set(queue, protoreflect.ValueOfString("g-queue"))
+	if f := field.Message().Fields().ByName("queue"); f != nil && f.Kind() == protoreflect.StringKind {
+		inner.Message().Set(f, protoreflect.ValueOfString(queue))
 	}
 	op.Set(field, inner)
 	return frame
@@ -246,7 +256,8 @@ var tenantless = []string{
 	"guard", "demo", "admin journal verify", "admin journal dump", "context", "health", "help", "options", "credential",
 	"bench", "serve",
 	"mcp", "hooks", "init", "version", "admin backup verify",
-	"admin migrate", "file", "fence keys", "fence verify", "account check", "account verify",
+	"admin migrate", "admin restore", "file", "fence keys", "fence verify", "account check", "account verify",
+	"merge freeze", "merge thaw", // they need two roles: engine/testdata/rights/reserved.txt
 	"merge serve", "merge compare", "merge report", "merge verify", "merge replay", "workspace list", "workspace prune",
 	"workspace diff", "workspace sandbox", "workspace databases", "workspace migrate", "workspace hook",
 }
@@ -300,6 +311,8 @@ var arguments = map[string]string{
 	"workspace run":    "w-{role} --root {root} --wait 0 -- true",
 	"workspace sync":   "w-{role} --root {root}",
 	"workspace submit": "w-{role} --root {root}",
+	"workspace repair": "w-{role} --repo {repo} --root {root}",
+	"workspace rescue": "w-{role} --root {root}",
 	"workspace delete": "d-{role} --root {root}",
 
 	"writer set":    "g --queue g-unused",
@@ -434,6 +447,10 @@ func (s *site) codeOf(t *testing.T, c caller, name string) string {
 		s.dir, "..", "commit.json",
 	), filepath.Join(s.dir, "..", "accounts.json")
 	w["repo"], w["root"] = s.repo(), s.workspaces()
+	if name == "task pull" || name == "task work" {
+		arguments := strings.Replace(arguments[name], "g-queue", c.queue(), 1)
+		return s.endOf(t, c, append(args, strings.Fields(w.fill(arguments))...))
+	}
 	return s.endOf(t, c, append(args, strings.Fields(w.fill(arguments[name]))...))
 }
 

@@ -71,8 +71,8 @@ func (w *transcript) String() string {
 	return w.b.String()
 }
 
-// newSite starts a server with everything on.
-func newSite(t *testing.T) *site {
+// newSite starts a server with everything on, and with some more flags.
+func newSite(t *testing.T, args ...string) *site {
 	t.Helper()
 	top := t.TempDir()
 	s := &site{
@@ -108,11 +108,11 @@ func newSite(t *testing.T) *site {
 	}
 	s.write(t, s.credentials, strings.Join(lines, "\n")+"\n")
 	keyFile := s.certify(t, top)
-	s.server = launchtest.Start(t, launch.Config{DataDir: s.dir, Log: s.log, Args: []string{
+	s.server = launchtest.Start(t, launch.Config{DataDir: s.dir, Log: s.log, Args: append([]string{
 		"--credentials", s.credentials, "--tls-cert", s.certificate, "--tls-key", keyFile,
 		"--files", acme + "=" + s.files[acme] + "," + rival + "=" + s.files[rival],
 		"--resp", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json",
-	}})
+	}, args...)})
 	transport := &http.Transport{TLSClientConfig: s.tls(), MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: busy.Patience()}

@@ -56,7 +56,8 @@ var slowAttacks = []attack{
 	},
 	{
 		60, "Readers of events", "opens more readers of events than a tenant may have",
-		"429 too_many_streams for the one above the limit, and another tenant still gets one", tooManyReaders, nil,
+		"429 too_many_streams for the one above the limit; events that end and other tenants are read", tooManyReaders,
+		nil,
 	},
 	{
 		61, "Keys, waiters, leases and sessions without end",
@@ -206,8 +207,10 @@ func neverReading(t *testing.T, s *site) {
 		`{"agent":"heard-by-readers","reads":[{"key":"g:mute","present":true}],"writes":[{"key":"g:mute","put":1}]}`,
 	).want(200)
 	s.follow(t, s.secrets[rival], "/v1/watch?from=1").until("heard-by-readers")
-	if grown := s.memory(t) - before; grown > 256<<20 {
-		t.Errorf("memory grew by %.0f bytes", grown)
+	// The server bounds what is in flight. As much again is garbage before the collector runs.
+	grown, held := s.memory(t)-before, s.figure(t, "interlock_in_flight_bytes")
+	if grown > 2*(held+64<<20) || held > 256<<20 {
+		t.Errorf("memory grew by %.0f bytes, with %.0f in flight", grown, held)
 	}
 }
 
@@ -245,7 +248,8 @@ func tooManyReaders(t *testing.T, s *site) {
 			t.Fatal(line, err)
 		}
 	}
-	s.agent(t, rival, "GET", "/v1/events", "").want(429, "too_many_streams")
+	s.agent(t, rival, "GET", "/v1/events?follow=true", "").want(429, "too_many_streams")
+	s.agent(t, rival, "GET", "/v1/events", "").want(200)
 	s.agent(t, rival, "GET", "/v1/watch", "").want(429, "too_many_streams")
 	s.agent(t, acme, "GET", "/v1/events", "").want(200)
 	undisturbed(t, s)

@@ -20,7 +20,8 @@ var searches = []string{"crash", "postgres", "simulation", "fuzz"}
 
 // larger holds the settings of a round, unless the caller has set them.
 var larger = map[string]string{
-	"CRASH_TIME": "60s", "CRASH_LIMIT": "30m", "SHARES_TIME": "15m", "FUZZ_TIME": "50000x", "SIMULATION_LIMIT": "90m",
+	"CRASH_TIME": "60s", "CRASH_LIMIT": "30m", "SHARES_TIME": "15m", "HISTORY_TIME": "5m",
+	"FUZZ_TIME": "50000x", "SIMULATION_LIMIT": "90m",
 }
 
 // night runs rounds of suites until the hours have passed. It calls note with the records of each round, which adds it

@@ -14,6 +14,10 @@ const (
 	staticcheck = "honnef.co/go/tools/cmd/staticcheck@v0.7.0"
 )
 
+// packageLimit ends a package with a test that hangs. The largest package takes 5 minutes of two processors by itself,
+// and some times as long on a busy machine.
+const packageLimit = "-timeout=25m"
+
 // groups are the names of several suites.
 var groups = map[string][]string{
 	"test": {"lint", "fresh", "unit", "examples"},
@@ -48,30 +52,34 @@ var table = []suite{
 		name: "unit", about: "all Go tests in their short form", load: 1.5,
 		jobs: func() ([]job, error) {
 			packages, err := unitPackages()
-			return []job{{flags: shortly("-p=4", "-timeout=10m"), packages: packages}}, err
+			return []job{{flags: shortly("-p=4", packageLimit), packages: packages}}, err
 		},
 	},
 	{
 		name: "examples", about: "the example programs and scripts", load: 0.7, long: true,
-		jobs: tests(job{flags: []string{"-timeout=5m"}, packages: []string{"./examples/..."}}),
+		jobs: tests(job{flags: []string{packageLimit}, packages: []string{"./examples/..."}}),
 	},
 	{
 		name: "crash", about: "killed and stopped processes, failing disks, cut lines; CRASH_TIME (20s) a history",
 		load: 1, long: true, search: true,
 		jobs: tests(job{
-			flags:    []string{"-count=1", "-timeout=" + setting("CRASH_LIMIT", "10m"), "-parallel=3"},
+			flags:    []string{"-count=1", "-timeout=" + setting("CRASH_LIMIT", "25m"), "-parallel=3"},
 			packages: []string{"./internal/test/crashtest"}, args: []string{"-history=" + setting("CRASH_TIME", "20s")},
 		}),
 	},
 	{
-		name:  "postgres",
-		about: "the journal in PostgreSQL, FAILOVERS (4) fail-overs, several servers for SHARES_TIME (2m)",
-		load:  0.8, long: true,
+		name: "postgres",
+		about: "the journal in PostgreSQL, FAILOVERS (4) fail-overs, faults for HISTORY_TIME (20s), " +
+			"several servers for SHARES_TIME (2m)",
+		load: 0.8, long: true,
 		jobs: tests(
-			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/pgjournal"}},
+			job{flags: []string{"-count=1", packageLimit, "-race"}, packages: []string{"./journal/pgjournal"}},
 			job{
-				flags: []string{"-count=1", "-timeout=30m"}, packages: []string{"./internal/test/pgtest"},
-				args: []string{"-failovers", setting("FAILOVERS", "4"), "-shares", setting("SHARES_TIME", "2m")},
+				flags: []string{"-count=1", "-timeout=45m"}, packages: []string{"./internal/test/pgtest"},
+				args: []string{
+					"-failovers", setting("FAILOVERS", "4"), "-shares", setting("SHARES_TIME", "2m"),
+					"-history", setting("HISTORY_TIME", "20s"),
+				},
 			},
 		),
 	},
@@ -92,9 +100,9 @@ var table = []suite{
 			}
 			packages = slices.DeleteFunc(packages, isApart)
 			return []job{
-				{flags: []string{"-timeout=10m", "-race", "-short"}, packages: packages, skip: sequential},
+				{flags: []string{packageLimit, "-race", "-short"}, packages: packages, skip: sequential},
 				{
-					flags: []string{"-timeout=5m", "-race", "-short"}, run: parallel,
+					flags: []string{packageLimit, "-race", "-short"}, run: parallel,
 					packages: []string{"./engine", "./workspace/sandbox"},
 				},
 			}, nil
@@ -115,13 +123,13 @@ var table = []suite{
 		jobs: tests(
 			program("otlptest/vet", "go", "-C", "internal/test/otlptest", "vet", "."),
 			job{
-				flags: []string{"-count=1", "-timeout=8m", "-p", "1"},
+				flags: []string{"-count=1", packageLimit, "-p", "1"},
 				packages: []string{
 					"./internal/test/openapitest", "./internal/test/doorstest", "./internal/test/frameworktest",
 					"./internal/test/redistest", "./internal/test/typescriptdoors",
 				},
 			},
-			job{folder: "internal/test/otlptest", flags: []string{"-count=1", "-timeout=3m"}, packages: []string{"."}},
+			job{folder: "internal/test/otlptest", flags: []string{"-count=1", packageLimit}, packages: []string{"."}},
 		),
 	},
 	{
@@ -129,7 +137,7 @@ var table = []suite{
 		long: true,
 		jobs: func() ([]job, error) {
 			j := job{
-				folder: "journal/etcdjournal/etcdtest", flags: []string{"-count=1", "-timeout=15m"}, packages: []string{"."},
+				folder: "journal/etcdjournal/etcdtest", flags: []string{"-count=1", packageLimit}, packages: []string{"."},
 				args: []string{"-failovers", setting("FAILOVERS", "4")},
 			}
 			if namespaces() {
@@ -145,10 +153,10 @@ var table = []suite{
 		name: "redis", about: "the journal in Redis and Valkey and fail-over, with real servers, replicas and a cluster",
 		load: 1, timed: true, long: true, scripts: []string{"scripts/valkey.sh"},
 		jobs: tests(
-			job{flags: []string{"-count=1", "-timeout=10m", "-race"}, packages: []string{"./journal/redisjournal"}},
+			job{flags: []string{"-count=1", packageLimit, "-race"}, packages: []string{"./journal/redisjournal"}},
 			job{
-				flags: []string{"-count=1", "-timeout=8m", "-parallel=3"}, packages: []string{"./internal/test/valkeytest"},
-				args: []string{"-failovers", "2", "-history", "8s", "-shares", "15s"},
+				flags: []string{"-count=1", packageLimit, "-parallel=3"}, packages: []string{"./internal/test/valkeytest"},
+				args: []string{"-failovers", "3", "-history", "8s", "-shares", "15s"},
 			},
 		),
 	},
@@ -157,23 +165,23 @@ var table = []suite{
 		load: 1, timed: true, long: true,
 		scripts: []string{"scripts/valkey.sh"},
 		jobs: tests(job{
-			flags: []string{"-count=1", "-timeout=8m"}, packages: []string{"./internal/test/firestoretest"},
-			args: []string{"-failovers", "2", "-history", "10s"},
+			flags: []string{"-count=1", packageLimit}, packages: []string{"./internal/test/firestoretest"},
+			args: []string{"-failovers", "3", "-history", "10s"},
 		}),
 	},
 	{
 		name: "s3", about: "the journal in S3 and fail-over, with two implementations of S3",
 		load: 1, timed: true, long: true,
 		jobs: tests(job{
-			folder: "journal/oncejournal/s3test", flags: []string{"-count=1", "-timeout=8m"}, packages: []string{"."},
-			args: []string{"-failovers", "2", "-history", "10s"},
+			folder: "journal/oncejournal/s3test", flags: []string{"-count=1", packageLimit}, packages: []string{"."},
+			args: []string{"-failovers", "3", "-history", "10s"},
 		}),
 	},
 	{
 		name: "packages", about: "a release and the images built twice, their files, both packages installed (root)",
 		load: 1.5, long: true, scripts: []string{"scripts/typescript-tools.sh", "scripts/python-tools.sh"},
 		jobs: func() ([]job, error) {
-			j := job{flags: []string{"-count=1", "-timeout=10m"}, packages: []string{"./internal/release"}}
+			j := job{flags: []string{"-count=1", packageLimit}, packages: []string{"./internal/release"}}
 			if exec.Command("unshare", "--mount", "--net", "true").Run() == nil {
 				j.args = []string{"-install"}
 			} else {
@@ -188,7 +196,7 @@ var table = []suite{
 		jobs: tests(
 			program("browsertest/vet", "go", "-C", "web/browsertest", "vet", "."),
 			job{
-				folder: "web/browsertest", flags: []string{"-count=1", "-timeout=5m", "-parallel", "3"},
+				folder: "web/browsertest", flags: []string{"-count=1", packageLimit, "-parallel", "3"},
 				packages: []string{"."},
 			},
 		),
@@ -197,15 +205,17 @@ var table = []suite{
 		name: "deploy", about: "the Helm chart and the manifests, and a rollout of real servers", load: 1, long: true,
 		jobs: tests(
 			program("deploy/vet", "go", "-C", "deploy", "vet", "./..."),
-			job{folder: "deploy", flags: []string{"-count=1", "-timeout=5m"}, packages: []string{"./..."}},
+			job{folder: "deploy", flags: []string{"-count=1", packageLimit}, packages: []string{"./..."}},
 		),
 	},
 	{
-		name: "cross", about: "vet for macOS and Linux on ARM, and of bench/peers; build for Windows", load: 1.9, long: true,
+		name: "cross", about: "vet for macOS, Windows and Linux on ARM, and of bench/peers; build for Windows",
+		load: 1.9, long: true,
 		jobs: programs(
 			program("bench/peers", "go", "-C", "bench/peers", "vet", "./..."),
 			program("darwin/arm64", "env", "GOOS=darwin", "GOARCH=arm64", "go", "vet", "./..."),
 			program("linux/arm64", "env", "GOOS=linux", "GOARCH=arm64", "go", "vet", "./..."),
+			program("windows/vet", "env", "GOOS=windows", "GOARCH=amd64", "go", "vet", "./..."),
 			program("windows/amd64", append([]string{"env", "GOOS=windows", "GOARCH=amd64", "go", "build"}, portable...)...),
 		),
 	},

@@ -13,7 +13,7 @@ import (
 func Reporter(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	stage(t, folder)
+	stage(t, folder, source())
 	run(
 		t, folder, filepath.Join(folder, "node_modules/.bin/tsc"), "--target", "es2022", "--module", "nodenext",
 		"--types", "node", "--strict", "--skipLibCheck", "--outDir", "build/test", "test/reporter.ts",

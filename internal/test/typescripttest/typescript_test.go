@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { launchtest.Main(m) }
 // TestFormat checks that the sources are formatted, and the examples with frameworks.
 func TestFormat(t *testing.T) {
 	folder := t.TempDir()
-	stage(t, folder)
+	stage(t, folder, source())
 	examples, err := filepath.Glob(filepath.Join(frameworkpage.Folder(), "*.ts"))
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("there are no examples: %v", err)
@@ -76,7 +76,7 @@ void [guardTools, readTool, refundTool, searchTool, model, generateText];
 // TestClient runs the tests of the client, each as a test of its own.
 func TestClient(t *testing.T) {
 	folder := t.TempDir()
-	stage(t, folder)
+	stage(t, folder, source())
 	snippets(t, folder)
 	compile(t, folder, "--noUnusedLocals", "false") // the blocks end before they use all
 	files, err := filepath.Glob(filepath.Join(folder, "build/test/*.test.js"))

@@ -4,25 +4,42 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/interlockdev/interlock/internal/test/clientworld"
 	"github.com/interlockdev/interlock/internal/test/search"
+	"github.com/interlockdev/interlock/internal/test/tools"
 )
 
-// TestWorlds has clients live through simulated worlds, in which no promise may be broken.
+// transpile compiles what simulated worlds need without a look at its types: TestClient has one.
+const transpile = `const { transpileModule } = require("typescript");
+const { mkdirSync, readdirSync, readFileSync, writeFileSync } = require("fs");
+for (const [folder, module] of [["src", "commonjs"], ["test", "esnext"]]) {
+  mkdirSync("build/" + folder, { recursive: true });
+  for (const name of readdirSync(folder)) {
+    if (!/^[^.]+[.]ts$/.test(name)) continue;
+    const compilerOptions = { module, target: "es2022" };
+    const { outputText } = transpileModule(readFileSync(folder + "/" + name, "utf8"), { compilerOptions });
+    writeFileSync("build/" + folder + "/" + name.replace(/ts$/, "js"), outputText);
+  }
+}`
+
+// TestWorlds has clients live through simulated worlds, in which no promise may be broken. A failure names its seed,
+// and the whole story of its world.
+//
+//	go test ./internal/test/typescripttest -run '^TestWorlds$' -short
 func TestWorlds(t *testing.T) {
 	from, to := search.SeedsOfNight(t, 0, 100, 500, 10_000)
 	folder := t.TempDir()
-	Build(t, folder)
-	if out, err := worlds(t, folder, clientworld.Program(t), from, to).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
-
-// worlds returns a command that lives through the worlds of seeds with the client in folder/build.
-func worlds(t *testing.T, folder, program string, from, to uint64) *exec.Cmd {
-	args := []string{filepath.Join(folder, "build/test/worlds.js"), program}
+	stage(t, folder, tools.Overlaid(t, "clients/typescript"))
+	run(t, folder, "node", "-e", transpile)
+	modules(t, folder)
+	args := []string{filepath.Join(folder, "build/test/worlds.js"), clientworld.Program(t)}
 	args = append(args, strconv.FormatUint(from, 10), strconv.FormatUint(to, 10))
-	return exec.CommandContext(t.Context(), "node", args...)
+	if out, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput(); err != nil {
+		_, broken, _ := strings.Cut(string(out), "Violation: ")
+		broken, _, _ = strings.Cut(broken, "\n")
+		t.Fatalf("%s: %v\n%s", broken, err, out)
+	}
 }

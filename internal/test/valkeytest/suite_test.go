@@ -1,6 +1,7 @@
 package valkeytest
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
@@ -39,9 +40,14 @@ func (g *group) Kind() string { return "redis" }
 func (g *group) URL(name string) string { return g.primary.URL(name, g.replicas...) }
 
 // Cable implements remotetest.Engine.
-func (g *group) Cable(t testing.TB, name string) (url string, cut func(bool)) {
-	p := remotetest.NewProxy(t, "127.0.0.1", g.primary.Addr)
-	return "redis://" + p.Addr + "/0?journal=" + name, p.Set
+func (g *group) Cable(t testing.TB, name string) (url string, cable remotetest.Cable) {
+	var hosts []string
+	for _, s := range append([]*redisserver.Server{g.primary}, g.replicas...) {
+		p := remotetest.NewProxy(t, "127.0.0.1", s.Addr)
+		cable = append(cable, p)
+		hosts = append(hosts, p.Addr)
+	}
+	return "redis://" + strings.Join(hosts, ",") + "/0?journal=" + name, cable
 }
 
 // failOver kills the primary, promotes a replica, and lets the primary follow it.

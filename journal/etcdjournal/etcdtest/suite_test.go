@@ -37,6 +37,11 @@ func TestShare(t *testing.T) {
 	remotetest.Share(t, func() *remote.Store { return c.store(at) })
 }
 
+func TestSeed(t *testing.T) {
+	c := startCluster(t)
+	remotetest.Seed(t, c.store(c.place()))
+}
+
 // Kind implements remotetest.Engine.
 func (c *cluster) Kind() string { return "etcd" }
 
@@ -44,19 +49,14 @@ func (c *cluster) Kind() string { return "etcd" }
 func (c *cluster) URL(name string) string { return c.url(name) }
 
 // Cable implements remotetest.Engine.
-func (c *cluster) Cable(t testing.TB, name string) (url string, cut func(bool)) {
-	var cable []*remotetest.Proxy
+func (c *cluster) Cable(t testing.TB, name string) (url string, cable remotetest.Cable) {
 	var through []string
 	for _, m := range c.members {
 		p := remotetest.NewProxy(t, "127.0.0.1", m.client)
 		cable = append(cable, p)
 		through = append(through, p.Addr)
 	}
-	return c.url(name, through...), func(cut bool) {
-		for _, p := range cable {
-			p.Set(cut)
-		}
-	}
+	return c.url(name, through...), cable
 }
 
 // url is the journal's at a place, by way of these endpoints or, with none, the

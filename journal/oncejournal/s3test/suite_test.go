@@ -10,6 +10,7 @@ func TestFailOver(t *testing.T)            { remotetest.FailOver(t, onDisk(t)) }
 func TestHandOver(t *testing.T)            { remotetest.HandOver(t, onDisk(t)) }
 func TestPausedOwnerIsSilent(t *testing.T) { remotetest.PausedOwnerIsSilent(t, onDisk(t)) }
 func TestHistoryOfFailOvers(t *testing.T)  { remotetest.HistoryOfFailOvers(t, onDisk(t)) }
+func TestHistoryOfLibraries(t *testing.T)  { remotetest.HistoryOfLibraries(t, onDisk(t)) }
 func TestMigrate(t *testing.T)             { remotetest.Migrate(t, onDisk(t)) }
 func TestBackup(t *testing.T)              { remotetest.Backup(t, onDisk(t)) }
 func TestLatencyOfAcquire(t *testing.T)    { remotetest.LatencyOfAcquire(t, onDisk(t)) }

@@ -64,6 +64,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "deleteTicket": Operation("DELETE", "/v1/tickets/{id}", True),
     "listSessions": Operation("GET", "/v1/sessions", False),
     "createSession": Operation("POST", "/v1/sessions", True),
+    "getSession": Operation("GET", "/v1/sessions/{id}", False),
     "deleteSession": Operation("DELETE", "/v1/sessions/{id}", False),
     "heartbeatSession": Operation("POST", "/v1/sessions/{id}/heartbeat", False),
     "listParked": Operation("GET", "/v1/parked", False),

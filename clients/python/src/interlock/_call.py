@@ -32,6 +32,8 @@ ANSWER = 10.0
 LEAST_ANSWER = 0.5
 #: The longest pause between two rounds over the servers, in seconds: a standby takes over within seconds.
 MOST_PAUSE = 1.0
+#: How long a server that gave no answer is passed over: another one has its shards after that.
+AVOIDED = 5.0
 
 #: How long a request is repeated that is not answered, unless the caller says, in seconds.
 RETRY_FOR = 30.0
@@ -62,6 +64,26 @@ def final(error: Refused) -> bool:
     return decided(error) and error.code not in ("internal", "no_space")
 
 
+class Pace:
+    """The pauses of a loop that asks a server until it brings something.
+
+    A turn takes its time by itself, as its request waits at the server. From the second one on that ended at once there
+    is a pause: it grows, up to a second.
+    """
+
+    def __init__(self) -> None:
+        self.began = now()
+        self.quick = 0
+
+    def next(self, wait: float = MOST_PAUSE) -> Steps[None]:
+        """Pauses after a turn that has brought nothing, and was to wait so long."""
+        waited = now() - self.began >= min(wait, MOST_PAUSE) / 2 > 0
+        self.quick = 0 if waited else self.quick + 1
+        if self.quick > 1:
+            yield Pause(random.uniform(0, min(0.05 * 2 ** min(self.quick, 8), MOST_PAUSE)) + 1e-3)
+        self.began = now()
+
+
 class Servers:
     """The list of servers. It stays with the one that answered last."""
 
@@ -70,24 +92,41 @@ class Servers:
         if not self.all:
             raise ValueError("no URL of a server: pass url, such as http://127.0.0.1:7420")
         self.current: int = 0
+        self.silent: dict[int, float] = {}  # when one last gave no answer
 
-    def failed(self, index: int) -> None:
-        """Goes to the next one, unless another request has done so."""
+    def failed(self, index: int, silent: bool = False) -> None:
+        """Goes to the next one, unless another request has done so.
+
+        One that gave no answer is passed over for a while: others that still name it do not know yet. If all gave none,
+        the next one is tried all the same.
+        """
+        if silent:
+            self.silent[index] = now()
         if self.current == index:
-            self.current = (index + 1) % len(self.all)
+            order = [(index + n) % len(self.all) for n in range(1, len(self.all) + 1)]
+            self.current = next((n for n in order if not self.avoids(n)), order[0])
+
+    def avoids(self, index: int) -> bool:
+        return index in self.silent and now() - self.silent[index] < AVOIDED
 
     def prefer(self, owner: str | None) -> None:
-        """Goes to the server that owns the shard, after another one has forwarded a request to it."""
+        """Goes to the server that owns the shard, after another one has forwarded a request to it.
+
+        If it was just silent here, it can be out of reach: then each next request would wait for it first.
+        """
         if owner:
             self.follow(owner)
 
-    def follow(self, url: str) -> bool:
-        """Goes to the server that a standby has named, if it is on the list: a credential goes to no other."""
+    def follow(self, url: str, alive: bool = False) -> bool:
+        """Goes to the server that another one has named, if it is on the list: a credential goes to no other.
+
+        One that was just silent is passed over, unless it is alive: it has answered by way of the other one.
+        """
         try:
             named = parse_server(url)
         except ValueError:
             return False
-        if named not in self.all:
+        if named not in self.all or (self.avoids(self.all.index(named)) and not alive):
             return False
         self.current = self.all.index(named)
         return True
@@ -197,7 +236,7 @@ class _Retry:
 
     def failed(self, index: int, failure: NotSent | Broken, safe: bool) -> float:
         """Returns the pause after a request that was not answered, or raises the final error."""
-        self.servers.failed(index)
+        self.servers.failed(index, silent=True)
         if isinstance(failure, NotSent) and (failure.final or (failure.absent and self.caller.first)):
             self.absent += 1
             if self.absent >= len(self.servers.all) and not self.executed:
@@ -244,4 +283,4 @@ class _Retry:
         return random.uniform(0, min(max(most, 2 * after), 10.0)) + 1e-3
 
 
-__all__ = ["Broken", "Caller", "Server", "Servers"]
+__all__ = ["Broken", "Caller", "Pace", "Server", "Servers"]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ._api import DEFAULT_TTL_MS, MAX_KNOWN, MAX_NAME_BYTES, MAX_NOTE_BYTES, TRANSIENT
-from ._call import LEAST_ANSWER, Caller, decided, final
+from ._call import LEAST_ANSWER, Caller, Pace, decided, final
 from ._clock import now
 from ._errors import (
     Closed,
@@ -27,8 +27,9 @@ from ._errors import (
     WaitTimeout,
 )
 from ._grant import Grant, Grants, Hold
-from ._report import clip
+from ._report import Seldom, clip
 from ._scope import Place, Places
+from ._seat import Seat
 from ._types import Problem, Ticket
 from ._wire import Idle, Pause, Reply, Send, Steps, ms, new_key, without_none
 
@@ -108,6 +109,10 @@ class Ask:
     path: dict[str, str] = field(default_factory=dict)
     #: It changes a lease that there is: giving up ends the change only.
     of_lease: bool = False
+    #: How long one question lasts.
+    poll: float = LONG_POLL
+    #: Makes the error of a wait that would be for a lease around the call, if it is one.
+    own: Callable[[Held], Held | None] | None = None
 
 
 class Core:
@@ -115,6 +120,8 @@ class Core:
 
     def __init__(self, caller: Caller, session_ttl: float | None, wake: Callable[[], None]) -> None:
         self.caller = caller
+        self.seat: Seat | None = None
+        self.seldom: Seldom = Seldom(logger)
         self.session_ttl = session_ttl
         self.wake = wake
         #: A handler of a signal may take it again, so each step under it leaves the tables whole.
@@ -202,6 +209,8 @@ class Core:
                 self.session = Session(session["id"], session["name"], ttl, reply.sent + ttl, 0.0)
                 self.session.next_beat = reply.sent + self.interval()
                 opened = self.session
+                if self.seat is not None:
+                    self.seat.note(opened.id)
             self.wake()
             return opened
 
@@ -277,18 +286,25 @@ class Core:
 
     def acquire(self, ask: Ask) -> Steps[Hold]:
         """Asks once, and then stands in line."""
-        deadline = now() + ask.wait
+        began, pace = now(), Pace()
         while True:
             try:
-                hold = yield from self._attempt(ask, deadline)
+                hold = yield from self._attempt(ask, began)
                 if hold is not None:
                     return hold
             except Refused as error:
-                if error.code not in _ANEW or now() >= deadline:
+                unanswered = error.code == "parked" and ask.operation == "resumeLease"
+                if not (unanswered or error.code in _ANEW) or now() >= began + ask.wait:
                     raise
+            yield from pace.next()
 
-    def _attempt(self, ask: Ask, deadline: float) -> Steps[Hold | None]:
-        """Asks once, and stands in line. None: the server has granted a lease that is just being given up here."""
+    def _attempt(self, ask: Ask, began: float) -> Steps[Hold | None]:
+        """Asks once, and stands in line. None: the server has granted a lease that is over, or just given up here.
+
+        One that was given back comes no more. If the server grants it for longer than its ttl, or keeps one that is
+        another process's to give back, the error is WaitTimeout.
+        """
+        deadline, pace = began + ask.wait, Pace()
         key = new_key()
         conflict = "preempt" if ask.preempt else "wait" if ask.wait > 0 else "fail"
         undo: Callable[[], Steps[Any]] | None = None
@@ -299,14 +315,20 @@ class Core:
             def begin(session: Session) -> Steps[Reply]:
                 nonlocal undo
                 body = {**ask.body, "session": session.id, "on_conflict": conflict, "wait_ms": 0}
+                if ask.operation == "acquireLease" and self.seat is not None and self.seat.before is not None:
+                    body["take_over"] = self.seat.before
                 if ask.operation == "arriveAtBarrier":
                     del body["on_conflict"]
+                wait = 0.0
                 if conflict == "fail":
                     del body["wait_ms"]
+                elif ask.operation == "resumeLease":  # a person may have to answer first
+                    wait = max(0.0, min(ask.poll, deadline - now()))
+                    body["wait_ms"] = ms(wait)
                 if ask.of_lease:
                     del body["session"]
                 undo = partial(self._take_back, ask, body, key)
-                return (yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key))
+                return (yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key, wait=wait))
 
             reply, session = yield from self.within(begin)
             reached = True
@@ -319,15 +341,22 @@ class Core:
                 self.tickets.add(ticket["id"])
                 if ask.on_queued is not None:
                     ask.on_queued(ticket)
+                error = ask.own(self._over(ask, holders, answer)) if ask.own is not None else None
+                if error is not None:
+                    yield from undo()
+                    undo = None
+                    raise error
                 left = deadline - now()
                 if left <= 0:
                     yield from undo()
                     undo = None
                     raise self._over(ask, holders, answer)
-                wait = min(LONG_POLL, left)
+                wait = min(ask.poll, left)
                 reply = yield from self.caller.request(
                     "getTicket", path={"id": ticket["id"]}, query={"wait_ms": ms(wait)}, wait=wait
                 )
+                if reply.status == 202:
+                    yield from pace.next(wait)
             lease = reply.parse()["lease"]["id"]
             undo = None if ask.of_lease or self._is_borrowed(reply) else partial(self._undo, ask, lease)
             if lease not in self.leaving and now() - reply.sent > FRESH:
@@ -339,6 +368,10 @@ class Core:
                     undo = partial(self._return, lease)
                 if undo is not None:
                     yield from undo()
+                    deadline = max(deadline, began + reply.parse()["lease"]["ttl_ms"] / 1000)
+                undo = None
+                if now() >= deadline:
+                    raise self._past(ask, reply)
             undo = None
             return hold
         except (Refused, Unreachable) as error:
@@ -373,9 +406,21 @@ class Core:
         if session is not None and holders and all(holder["session"] == session.name for holder in holders):
             names += " (another thread or task of this client)"
         text = f"{answer.get('key') or ask.what} is held by {names}, and the wait of {ask.wait:g} s is over"
+        return self._timeout(text, holders, answer, answer["ticket"]["eta_ms"])
+
+    def _past(self, ask: Ask, reply: Reply) -> WaitTimeout:
+        """Returns the error of an acquisition that the server only answers with a lease that is over."""
+        answer = reply.parse()
+        lease = answer["lease"]
+        who = "the command around this process" if self._is_borrowed(reply) else "this agent"
+        text = f"{ask.what} is not free: the lease that {who} had is over, and the server still has it"
+        return self._timeout(text, [lease["holder"]], answer, lease.get("expires_in_ms") or lease["ttl_ms"])
+
+    @staticmethod
+    def _timeout(text: str, holders: Any, answer: Any, after: int) -> WaitTimeout:
         advice = {
             "action": "wait",
-            "retry_after_ms": answer["ticket"]["eta_ms"],
+            "retry_after_ms": after,
             "message": "do other work, then ask again",
         }
         problem: dict[str, Any] = {
@@ -637,7 +682,8 @@ class Core:
 
     def _take_back(self, ask: Ask, body: Mapping[str, Any], key: str) -> Steps[None]:
         """Finds out what a request has brought by its key, and gives that back."""
-        reply = yield from self.caller.request(ask.operation, path=ask.path, body=body, key=key)
+        now_ms = {"wait_ms": 0} if "wait_ms" in body else {}  # the keeper must not wait
+        reply = yield from self.caller.request(ask.operation, path=ask.path, body={**body, **now_ms}, key=key)
         answer = reply.parse()
         if reply.status == 202:
             yield from self._quit(ask, answer["ticket"]["id"])
@@ -821,7 +867,7 @@ class Core:
                 self.ended(session, error)
                 return
             level = logging.INFO if error.code in TRANSIENT else logging.WARNING
-            logger.log(level, "the heartbeat was refused: %s", error)
+            self.seldom.log(now(), level, error.code, f"the heartbeat was refused: {error}")
             self._again(session)
         except InterlockError as error:
             logger.info("the heartbeat failed: %s", error)
@@ -830,8 +876,9 @@ class Core:
         else:
             try:
                 self._confirmed(session, reply, progress, counted)
-            except (KeyError, TypeError):  # something in between has answered
-                logger.exception("the answer to the heartbeat is not one of Interlock")
+            except (KeyError, TypeError) as error:  # something in between has answered
+                text = f"the answer to the heartbeat is not one of Interlock: {error!r}"
+                self.seldom.log(now(), logging.ERROR, "answer", text)
                 session.doubt = True
                 self._again(session)
             if session.doubt:
@@ -948,8 +995,12 @@ class Core:
             self.jobs.append(Job(partial(self._uncreate, opening.key), report=True))
         self.wake()
         yield from self._last_reports()
-        if session is None:
-            return
+        ended = session is not None and (yield from self._end(session, own))
+        if self.seat is not None:
+            self.seat.leave(ended)
+
+    def _end(self, session: Session, own: list[str]) -> Steps[bool]:
+        """Ends the session, or of a command's session what is the client's, and returns whether it is over."""
         ends = [("deleteSession", session.id)]
         if self.joined:  # that session is its command's
             ends = [*(("deleteTicket", ticket) for ticket in self.tickets), *(("releaseLease", lease) for lease in own)]
@@ -962,7 +1013,8 @@ class Core:
                 logger.debug("the end of the client: %s", error)  # it has ended
             except InterlockError as error:
                 logger.info("no server has answered to the end of the client, its leases run out: %s", error)
-                return
+                return False
+        return True
 
     def _last_reports(self) -> Steps[None]:
         """Tries the reports that have got no answer once more, for a moment; also that which the keeper is at."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import base64
 import ipaddress
 import socket
 import ssl
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -222,6 +222,8 @@ def reach(server: Server, end: float) -> socket.socket:
 
 def _addresses(host: str, port: int, end: float) -> list[Any]:
     """Returns the addresses of a host. A name server may be silent for longer than the caller can wait."""
+    if _is_number(host):
+        return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)
     found: list[Any] = []
     done = Flag()
 
@@ -233,7 +235,9 @@ def _addresses(host: str, port: int, end: float) -> list[Any]:
         done.set()
 
     try:
-        threading.Thread(target=resolve, name="interlock-resolver", daemon=True).start()
+        # Not a threading.Thread: that takes a lock of the module, which a call that this one interrupts, as the
+        # handler of a signal, may hold. The new thread would wait for it, and this call for the thread.
+        _thread.start_new_thread(resolve, ())
     except RuntimeError:  # the interpreter ends
         resolve()
     if not done.wait(_left(end)):
@@ -242,6 +246,15 @@ def _addresses(host: str, port: int, end: float) -> list[Any]:
         raise found[0]
     addresses: list[Any] = found[0]
     return addresses
+
+
+def _is_number(host: str) -> bool:
+    """Whether a host is an address, which no name server is asked for."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _tunnel(sock: socket.socket, proxy: Proxy, server: Server, end: float) -> None:

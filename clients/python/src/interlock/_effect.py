@@ -33,6 +33,8 @@ class EffectClaim:
         self.result: Any = effect.get("result")
         self.outcome: Outcome | None = None
         self.reason: str | None = None
+        #: Whether its block runs.
+        self.runs: bool = False
 
     def complete(self, result: Any = None) -> None:
         """Notes that it was done. The report is sent at the end of the block.

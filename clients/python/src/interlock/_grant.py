@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import LeaseLost
 from ._flag import Flag
-from ._types import Document, Granted, Note, Packet, Yield
+from ._types import At, Document, Granted, Note, Packet, Yield
 
 logger = logging.getLogger("interlock")
 
@@ -44,6 +44,10 @@ class Grant:
         self.packet: Packet | None = None
         self.documents: list[Document] = []
         self.as_of: str = ""
+        #: The runs that have begun, or ended, a call that writes under it. They may share it with one another.
+        self.writes: list[str] = []
+        #: The entry of the journal that the last answer was about.
+        self.at: At | None = None
         self.warnings: list[str] = []
         self.asked: Yield | None = None
         self.deadline: float = 0.0
@@ -69,6 +73,7 @@ class Grant:
 
     def bring(self, answer: Granted) -> None:
         """Takes what an answer has beside the lease."""
+        self.at = answer.get("at", self.at)
         self.changed = self.changed or answer["changed"]
         self.notes = answer["notes"] or self.notes
         self.packet = answer.get("packet") or self.packet

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from . import _scope
 from ._errors import Cancelled, Deadlock, Held, InterlockError, LeaseLost, Stale
 from ._handle import Handle
+from ._seen import Free
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +51,7 @@ class NoKey(InterlockError):
 
 
 #: What becomes a text for the model before a tool has begun.
-_REFUSALS = (Deadlock, Held, LeaseLost, NoKey)
+_REFUSALS = (Deadlock, Held, LeaseLost, NoKey, Stale)
 
 
 class ToolReport:
@@ -97,7 +98,7 @@ class Call:
     """
 
     def __init__(self) -> None:
-        self.lease: Handle | None = None
+        self.lease: Handle | Free | None = None
         self.returned = False
         self.result: Any = None
         #: What the tool has raised. The end of its lease may raise another error in its place.

@@ -6,18 +6,18 @@ import contextvars
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from ._api import MAX_PROGRESS_BYTES
-from ._call import decided, final
+from ._call import Pace, decided, final
 from ._clock import now
 from ._core import LONG_POLL, Ask, Core, Session, claims_of, logger
 from ._effect import EffectClaim, Outcome, report
-from ._errors import Held, LeaseLost, Refused, Unreachable
+from ._errors import Deadlock, Held, LeaseLost, Refused, Unreachable
 from ._grant import Grant, Hold
 from ._handle import Handle
 from ._report import clip
-from ._scope import Place, flow_of, own
+from ._scope import Place, Waiter, around_of, flow_of, own
 from ._scope import strand as line_of
 from ._types import (
     Approval,
@@ -42,9 +42,15 @@ from ._watch import WatchEffect, watch
 from ._wire import Reply, Steps, ms, new_key
 
 _DAY = 86400.0
+#: How long one question lasts while what it waits for may come to be a lease around the call.
+_SHORT_POLL = 5.0
 
-#: The actions of the effects whose blocks enclose the code that runs now.
-_actions: contextvars.ContextVar[frozenset[str]] = contextvars.ContextVar("interlock_actions", default=frozenset())
+T = TypeVar("T")
+
+#: The claims to effects whose blocks enclose the code that runs now, each with its namespace.
+_claims: contextvars.ContextVar[frozenset[tuple[str, EffectClaim]]] = contextvars.ContextVar(
+    "interlock_claims", default=frozenset()
+)
 
 
 @dataclass
@@ -68,8 +74,6 @@ class Operations:
         self._strand = strand
         #: Makes of a function one that the keeper may call.
         self.deliver = deliver
-        #: The actions whose blocks run.
-        self.claims: set[str] = set()
 
     def strand(self) -> str:
         """Returns the line of work that makes a request: the thread or task, or the run of an agent."""
@@ -167,19 +171,42 @@ class Operations:
 
         return Request(place, steps())
 
-    def _acquire(self, place: Place, ask: Ask) -> Steps[Hold]:
-        """Acquires a lease, unless it would wait for one that encloses the call."""
-        around = [] if ask.body.get("any") or ask.body.get("any_prefix") else place.foreign()
+    def _asking(self, claims: list[Any], flow: str) -> Place:
+        """Returns the place of a request that is for no new lease. Without a flow it has none in common with others."""
+        place = Place(claims)
+        place.core, place.flow = self.core, flow
+        return place
+
+    def _unless_own(self, place: Place, ask: Ask, attempt: Callable[[Ask], Steps[T]]) -> Steps[T]:
+        """Makes a request, unless it would wait for a lease that encloses the call: it asks first without a wait."""
+        around = place.foreign()
         if around:
+            any_of = bool(ask.body.get("any")) or place.prefix is not None
             try:
-                return (yield from self.core.acquire(replace(ask, wait=0.0, preempt=False, on_queued=None)))
-            except Held as refusal:
-                error = own(refusal, around)
-                if error is not None:
-                    raise error from None
+                return (yield from attempt(replace(ask, wait=0.0, preempt=False, on_queued=None)))
+            except Refused as refusal:
+                if isinstance(refusal, Held):
+                    asked = place.asked if place.prefix is None else (yield from self._members(place.prefix))
+                    error = own(refusal, asked, around, any_of)
+                    if error is not None:
+                        raise error from None
+                elif refusal.code != "parked":  # else a person has not answered yet
+                    raise
                 if ask.wait <= 0 and not ask.preempt:
                     raise
-        hold = yield from self.core.acquire(ask)
+            if ask.operation == "resumeLease":  # once it is approved, its keys may be those of such a lease
+                ask = replace(ask, poll=_SHORT_POLL, own=lambda held: own(held, place.asked, around, any_of))
+        return (yield from attempt(ask))
+
+    def _members(self, prefix: str) -> Steps[list[dict[str, Any]]]:
+        """Returns a claim on each key that a prefix stands for."""
+        reply = yield from self.core.caller.request("listPatterns")
+        patterns = reply.parse()["patterns"]
+        found = [key for one in patterns for key in one.get("members", ()) if key.startswith(prefix)]
+        return [{"key": key, "mode": "exclusive"} for key in found]
+
+    def _acquire(self, place: Place, ask: Ask) -> Steps[Hold]:
+        hold = yield from self._unless_own(place, ask, self.core.acquire)
         command, grant = self.core.command, hold.grant
         if grant.borrowed and command is not None and str(grant.fence) != command.fence:
             # Another process of the command works under it: the two exclude each other.
@@ -209,16 +236,19 @@ class Operations:
 
     def convert(self, grant: Grant, claims: Sequence[str | Mapping[str, Any]], wait: float = 60.0) -> Steps[None]:
         """Replaces the claims of a lease by others. It keeps its old ones until the new ones are granted."""
-        body = {"claims": claims_of(claims, None, None, None)}
-        yield from self._line(grant, "convertLease", body, wait)
+        asked = claims_of(claims, None, None, None)
+        yield from self._line(grant, "convertLease", {"claims": asked}, wait, self._asking(asked, grant.flow))
 
     def arrive(self, grant: Grant, wait: float = 60.0) -> Steps[None]:
         """Arrives at the barrier again, and waits for the other parties."""
         yield from self._line(grant, "arriveAtBarrier", {}, wait)
 
-    def _line(self, grant: Grant, operation: str, body: dict[str, Any], wait: float) -> Steps[None]:
+    def _line(
+        self, grant: Grant, operation: str, body: dict[str, Any], wait: float, place: Place | None = None
+    ) -> Steps[None]:
         ask = Ask(body, wait, what=", ".join(grant.keys), operation=operation, path={"id": grant.id}, of_lease=True)
-        again = yield from self.core.under([grant], self.core.acquire(ask))
+        asking = self.core.acquire(ask) if place is None else self._unless_own(place, ask, self.core.acquire)
+        again = yield from self.core.under([grant], asking)
         self.core.drop(grant, again, "released", "another handle was released")
         self.core.check(grant)
 
@@ -232,7 +262,10 @@ class Operations:
         return grant.id
 
     def resume(self, lease: str, wait: float = 60.0, flow: str | None = None) -> Request:
-        """Resumes a parked lease, and waits for the answer of a person, if it asks one."""
+        """Resumes a parked lease, and waits for the answer of a person, if it asks one, and then for its keys.
+
+        Without an answer in time the error is Refused with the code parked, after a no with the code denied.
+        """
         ask = Ask({}, wait, what="the parked lease", operation="resumeLease", path={"id": lease})
         return self._request(Place(), ask, flow)
 
@@ -245,25 +278,25 @@ class Operations:
         max_hold: float | None = None,
     ) -> Request:
         """Admits a run of a workflow, as a lease. Its release ends the run. Without room the error is Held."""
-        place = Place()
-        return Request(place, self._start_run(org, workflow, purpose, wait, max_hold))
-
-    def _start_run(
-        self, org: str, workflow: str | None, purpose: str | None, wait: float, max_hold: float | None
-    ) -> Steps[Hold]:
         body = {
             "org": org,
             "workflow": workflow,
             "purpose": purpose,
             "flow": self.flow(),
             "max_hold_ms": ms(max_hold),
-            "wait_ms": ms(min(wait, LONG_POLL)),
         }
-        key = new_key()
-        reply, session = yield from self.core.within(
-            lambda s: self.core.caller.request("startRun", body={**body, "session": s.id}, key=key, wait=wait)
-        )
-        return self.core.adopt(reply.parse()["run"]["lease"], session.id, reply.sent)
+
+        def start(ask: Ask) -> Steps[Hold]:
+            key, waiting = new_key(), {**ask.body, "wait_ms": ms(ask.wait)}
+            reply, session = yield from self.core.within(
+                lambda s: self.core.caller.request(
+                    "startRun", body={**waiting, "session": s.id}, key=key, wait=ask.wait
+                )
+            )
+            return self.core.adopt(reply.parse()["run"]["lease"], session.id, reply.sent)
+
+        ask = Ask(body, min(wait, LONG_POLL))
+        return Request(Place(), self._unless_own(self._asking([], ""), ask, start))
 
     # Looking.
 
@@ -357,7 +390,7 @@ class Operations:
         The claim is that of this call: any other one, also of the same thread or task, waits for its outcome. If that
         does not come, or is unknown, the error is EffectTaken.
         """
-        deadline = now() + wait
+        deadline, pace = now() + wait, Pace()
         key = new_key()
         claim: dict[str, Any] = {
             "id": "e_" + new_key(),
@@ -377,7 +410,7 @@ class Operations:
             waiting = {**body, "wait_ms": ms(left) or None}
             return (yield from self.core.caller.request("claimEffect", body=waiting, key=key, wait=left))
 
-        waits = self.claims.isdisjoint(_actions.get())  # else it may be for itself: ask first
+        waits = not self._performed()  # else it may be for itself: ask first
         try:
             while True:
                 left = max(0.0, min(LONG_POLL, deadline - now())) if waits else 0.0
@@ -392,6 +425,7 @@ class Operations:
                         undo = None
                     if error.code != "effect_claimed" or now() >= deadline or self._is_mine(error):
                         raise
+                yield from pace.next(left)
         except (LeaseLost, Unreachable, TypeError, ValueError):  # the last two: of arguments that are no JSON
             undo = None
             raise
@@ -402,7 +436,12 @@ class Operations:
     def _is_mine(self, error: Refused) -> bool:
         """Reports whether the code that runs now is in the block of the claim: it would wait for itself."""
         effect = error.problem.get("effect")
-        return effect is not None and effect["action"] in self.claims & _actions.get()
+        return effect is not None and effect["action"] in self._performed()
+
+    def _performed(self) -> set[str]:
+        """Returns the actions whose blocks enclose the code that runs now, of whichever client."""
+        namespace = self.core.caller.namespace
+        return {claim.effect["action"] for of, claim in _claims.get() if claim.runs and of == namespace}
 
     def _unclaim(self, body: Mapping[str, Any], key: str) -> Steps[None]:
         """Frees a claim whose answer has not arrived: its action was not begun."""
@@ -422,13 +461,13 @@ class Operations:
 
     def enter_effect(self, claim: EffectClaim) -> None:
         """Notes that the block of a claim begins."""
-        self.claims.add(claim.effect["action"])
-        _actions.set(_actions.get() | {claim.effect["action"]})
+        claim.runs = True
+        _claims.set(_claims.get() | {(self.core.caller.namespace, claim)})
 
     def leave_effect(self, claim: EffectClaim, error: BaseException | None) -> Callable[[], Steps[None]]:
         """Notes the end of the block, and returns the steps that report it. They raise no error of the report."""
-        self.claims.discard(claim.effect["action"])
-        _actions.set(_actions.get() - {claim.effect["action"]})
+        claim.runs = False
+        _claims.set(_claims.get() - {(self.core.caller.namespace, claim)})
         steps = claim._report(self.core.caller, error)
 
         def told() -> Steps[None]:
@@ -480,16 +519,44 @@ class Operations:
         return cast(TaskAnswer, reply.parse())["task"]
 
     def task(self, task: str, wait: float = 0.0) -> Steps[Task]:
-        """Returns a task, and waits up to so many seconds for its end."""
-        deadline = now() + wait
+        """Returns a task, and waits up to so many seconds for its end.
+
+        The error is Deadlock if it would wait for a task that waits, over others or not, for a lease around the call.
+        """
+        deadline, pace = now() + wait, Pace()
+        flow = flow_of(self.core, self.core.command.flow if self.core.command and self.core.joined else "")
+        waiters: list[Waiter] = [(None, flow)] if flow else []
+        waiters += around_of(self.core)
+        new = len(waiters) if len(waiters) > 1 else 0  # those that have not asked yet
         while True:
-            left = max(0.0, min(LONG_POLL, deadline - now()))
-            reply = yield from self.core.caller.request(
-                "getTask", path={"id": task}, query={"wait_ms": ms(left) or None}, wait=left
-            )
+            # The server finds a circle by the session and flow of a wait, at once, and each wait has one of each.
+            most = LONG_POLL if len(waiters) < 2 else _SHORT_POLL if new <= 0 else 0.1
+            new -= 1
+            left = max(0.0, min(most, deadline - now()))
+            waiter = waiters[0] if waiters and left > 0 else None
+            waiters = waiters[1:] + waiters[:1]
+            try:
+                reply = yield from self._look_at_task(task, left, waiter)
+            except Refused as error:
+                if waiter is None or waiter[0] is None or isinstance(error, Deadlock):
+                    raise
+                waiters.remove(waiter)  # that session has ended, or is not of this server
+                continue
             found = cast(Task, reply.parse()["task"])
             if found.get("state") in ("done", "dead", "cancelled") or now() >= deadline:
                 return found
+            yield from pace.next(left)
+
+    def _look_at_task(self, task: str, left: float, waiter: Waiter | None) -> Steps[Reply]:
+        def look(session: str | None, flow: str | None) -> Steps[Reply]:
+            query = {"wait_ms": ms(left) or None, "session": session, "flow": flow}
+            return self.core.caller.request("getTask", path={"id": task}, query=query, wait=left)
+
+        if waiter is None:
+            return (yield from look(None, None))
+        if waiter[0] is not None:
+            return (yield from look(*waiter))
+        return (yield from self.core.within(lambda session: look(session.id, waiter[1])))[0]
 
     def cancel_task(self, task: str, reason: str | None = None) -> Steps[Task]:
         """Takes back a task that does not run."""

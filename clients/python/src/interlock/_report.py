@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from ._api import MAX_REASON_BYTES
 
 #: The longest reason in the mark of a result that is not stored, in bytes.
 MARK_BYTES = 200
+
+
+#: How long a cause of a repeated warning is left out of the log, in seconds.
+_MINUTE = 60.0
+
+
+class Seldom:
+    """Logs what may come with each heartbeat: one line a minute for each cause, with the number of those left out."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def log(self, moment: float, level: int, cause: str, text: str) -> None:
+        """Logs a text, unless its cause has had a line in the minute before."""
+        last, left_out = self._said.get(cause, (float("-inf"), 0))
+        if moment - last < _MINUTE:
+            self._said[cause] = last, left_out + 1
+            return
+        self._said[cause] = moment, 0
+        self._logger.log(level, "%s%s", text, f" ({left_out} more since the last line)" if left_out else "")
 
 
 class Unstorable(ValueError):

@@ -143,22 +143,29 @@ class Place:
 
     def meets(self, other: Place) -> bool:
         """Whether the two claim a key, or one above it, not both in shared mode."""
-        for one in self.claims:
-            for two in other.claims:
-                shared = one.get("mode") == two.get("mode") == "shared"
-                if not shared and _overlap(str(one["key"]), str(two["key"])):
-                    return True
+        if any(other.excludes(claim) for claim in self.claims):
+            return True
         return self.prefix is not None and any(str(two["key"]).startswith(self.prefix) for two in other.claims)
 
+    def excludes(self, claim: Mapping[str, Any]) -> bool:
+        """Whether it claims the key of a claim, or one above or below it, not both in shared mode."""
+        return any(
+            overlap(str(claim["key"]), str(one["key"])) and not claim.get("mode") == one.get("mode") == "shared"
+            for one in self.claims
+        )
+
     def foreign(self) -> list[Place]:
-        """Returns the leases around the request that it would have to wait for: those of other flows and clients."""
+        """Returns the leases around the request that it would have to wait for: those of other flows and clients.
+
+        If the request does not tell what it claims, it can be any of them.
+        """
         core = self.core
         assert core is not None
         return [
             place
             for place in self._enclosing()
             if place.block  # the lease of a mere call may be released by other code meanwhile
-            and self.meets(place)
+            and (self.meets(place) or not (self.asked or self.prefix))
             and (place.core is None or place.core.caller.namespace == core.caller.namespace)
             and not (place.core is core and place.flow == self.flow)
         ]
@@ -172,7 +179,8 @@ def command(keys: Sequence[str], fence: str, flow: str, joined: Core | None) -> 
     return place
 
 
-def _overlap(one: str, two: str) -> bool:
+def overlap(one: str, two: str) -> bool:
+    """Whether two keys are the same, or one is above the other."""
     return one == two or one.startswith(two + "/") or two.startswith(one + "/")
 
 
@@ -240,20 +248,52 @@ def strand(name: str) -> str:
     return _line.get() or name
 
 
+#: A session, None for that of the client, and a flow: who waits.
+Waiter = tuple[str | None, str]
+
+
+def around_of(core: Core) -> list[Waiter]:
+    """Returns whose leases of other clients enclose the code that runs now."""
+    found: dict[Waiter, None] = {}
+    for place in around():
+        other = place.core
+        if not place.block or place.held is None or other is None or other is core or other.session is None:
+            continue
+        if other.caller.namespace == core.caller.namespace:
+            found[other.session.id, place.flow] = None
+    return list(found)
+
+
 def flow_of(core: Core, base: str) -> str:
     """Returns the flow of a request that asks for no lease."""
     inner = [place.flow for place in around() if place.core is core and place.held is not None]
     return inner[-1] if inner else base
 
 
-def own(refusal: Held, places: Sequence[Place]) -> OwnLease | None:
-    """Returns the error for a refusal, if one of the leases around the request is in its way."""
-    for place in places:
-        keys = [str(claim["key"]) for claim in place.claims]
-        for holder in refusal.holders:
-            if holder["fence"] == place.fence and any(_overlap(holder["key"], key) for key in keys):
-                return OwnLease(refusal, ", ".join(keys))
-    return None
+def own(refusal: Held, asked: Sequence[Mapping[str, Any]], around: Sequence[Place], any_of: bool) -> OwnLease | None:
+    """Returns the error for a refusal, if leases around the request are in its way, whatever others do."""
+    if any_of and not all(any(place.excludes(claim) for place in around) for claim in asked):
+        return None
+    mine = [
+        (place, holder)
+        for place in around
+        for holder in refusal.holders
+        if holder["fence"] == place.fence and any(overlap(holder["key"], str(one["key"])) for one in place.claims)
+    ]
+    capacity = refusal.problem.get("capacity")
+    if not mine or (capacity and _fits(asked, [holder for _, holder in mine], capacity)):
+        return None
+    return OwnLease(refusal, ", ".join(str(claim["key"]) for claim in mine[0][0].claims))
+
+
+def _fits(asked: Sequence[Mapping[str, Any]], mine: Sequence[Mapping[str, Any]], capacity: Mapping[str, Any]) -> bool:
+    """Whether a key has permits for a request beside the holders that are its own. With groups it counts as full."""
+    key = mine[0]["key"]
+    all_of_it = [*([claim for claim in asked if claim["key"] == key] or [{}]), *mine]
+    if capacity.get("groups") or any(one.get("mode", "permits") != "permits" for one in all_of_it):
+        return False
+    permits: float = capacity.get("permits", float("inf"))
+    return sum(int(one.get("permits") or 1) for one in all_of_it) <= permits
 
 
 class OwnLease(Held):
@@ -272,4 +312,17 @@ class OwnLease(Held):
         super().__init__(problem)
 
 
-__all__ = ["OwnLease", "Place", "around", "command", "enter", "flow_of", "leave", "line", "own", "strand"]
+__all__ = [
+    "OwnLease",
+    "Place",
+    "Waiter",
+    "around",
+    "around_of",
+    "command",
+    "enter",
+    "flow_of",
+    "leave",
+    "line",
+    "own",
+    "strand",
+]

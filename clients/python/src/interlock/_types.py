@@ -300,6 +300,7 @@ EndReason = Literal[
     "too_many_runs",
     "question",
     "forgotten",
+    "taken_over",
 ]
 # A refused operation.
 AuditedOperation = Literal[
@@ -536,6 +537,46 @@ class SessionView(TypedDict):
     session: Session
     at: At
     server_time: Time
+
+
+# The answer of GET /v1/sessions/{id}: a session with its leases and tickets, as its client sees them.
+class SessionWork(TypedDict):
+    session: Session
+    # What it holds, the oldest first: at most 1000.
+    leases: list[OwnLease]
+    # What it waits for, the oldest first: at most 1000.
+    tickets: list[OwnTicket]
+    at: At
+    server_time: Time
+
+
+# A lease of the asking session, with its id.
+class OwnLease(TypedDict):
+    id: LeaseID
+    fence: str
+    # The flow within the session.
+    flow: str
+    purpose: str
+    claims: list[Claim]
+    liveness: Liveness
+    held_ms: Milliseconds
+    # The time until it ends if nothing more is heard of the session.
+    expires_in_ms: Milliseconds
+
+
+# A request of the asking session in the queue, with its id.
+class OwnTicket(TypedDict):
+    id: TicketID
+    # The flow within the session.
+    flow: str
+    purpose: str
+    # Empty for a declared wait for another agent.
+    claims: list[Claim]
+    # 1 is the next; 0 has an offer, or is a declared wait.
+    position: int
+    # The keys are offered to it, and it has not answered yet.
+    offered: bool
+    waited_ms: Milliseconds
 
 
 class _HeartbeatRequired(TypedDict):
@@ -1710,8 +1751,7 @@ class ShardOwner(_ShardOwnerRequired, total=False):
     store: str
 
 
-# A server that shares the shards of a journal with others.
-class ClusterServer(TypedDict):
+class _ClusterServerRequired(TypedDict):
     # New with each start.
     id: str
     http: str
@@ -1724,6 +1764,17 @@ class ClusterServer(TypedDict):
     shards: int
     # Whether it leaves.
     draining: bool
+
+
+# A server that shares the shards of a journal with others.
+class ClusterServer(_ClusterServerRequired, total=False):
+    # How long it has not answered the answering server. Left out if it answers.
+    unreached_ms: Milliseconds
+    # How many servers have not reached it for some seconds. It leaves its shards to others when most have not.
+    unreached_by: int
+    # How long the answering server has seen no sign of life of it in the journal's engine. Left out if it does. All
+    # servers are silent if the engine does not answer.
+    silent_ms: Milliseconds
 
 
 # The answer of POST /v1/fences/keys/rotate.
@@ -2176,6 +2227,8 @@ class Task(_TaskRequired, total=False):
     approval: Approval
     # The result: its worker's JSON.
     result: Any
+    # The credential of the worker that finished it.
+    done_by: str
     # The time since it is done, dead or cancelled.
     settled_ms: Milliseconds
     # Why it is dead or cancelled, or fails; another agent's text.
@@ -3133,6 +3186,9 @@ class AcquireRequest(TypedDict, total=False):
     # Return the documents at the keys with the lease, read in the step that hands it over: in the answer, with the
     # ticket, a repetition, a resumption, a conversion, and by getLease.
     documents: bool
+    # The session of the process before, if this one was started in its place: a lease with the same claims that it
+    # still holds becomes this session's at once, under a new fence and on its old terms.
+    take_over: SessionID
     # How long to wait within the call, 55000 at most. 0 with on_conflict wait: stand in line and answer at once.
     wait_ms: Milliseconds
     # The behaviour if the request cannot be granted at once. wait if wait_ms is present, else fail. preempt waits,
@@ -3997,8 +4053,9 @@ class WebhookRequest(_WebhookRequestRequired, total=False):
     format: Literal["standard", "slack"]
     # No messages are sent for now; they wait.
     paused: bool
-    # Messages about questions contain a link with which any reader may answer, as the principal webhook:NAME. The
-    # server needs a public URL.
+    # Messages about questions contain a link. If the caller has the role approver, too, it confirms the receiver: any
+    # reader of it may answer then, as the principal webhook:NAME, which counts as the caller's act. Else the link
+    # shows the question, and its reader logs in. The server needs a public URL.
     approve_links: bool
 
 
@@ -4013,8 +4070,9 @@ class _WebhookRequired(TypedDict):
     format: Literal["standard", "slack"]
     # No messages are sent for now; they wait.
     paused: bool
-    # Messages about questions contain a link with which any reader may answer, as the principal webhook:NAME. The
-    # server needs a public URL.
+    # Messages about questions contain a link. If the caller has the role approver, too, it confirms the receiver: any
+    # reader of it may answer then, as the principal webhook:NAME, which counts as the caller's act. Else the link
+    # shows the question, and its reader logs in. The server needs a public URL.
     approve_links: bool
     # Counts the rotations of the secret and the changes of the URL.
     generation: int
@@ -4031,6 +4089,9 @@ class Webhook(_WebhookRequired, total=False):
     # Only events about keys that fit this pattern, such as account:{id}; one without variables stands for the key and
     # all below it.
     key: str
+    # The principal with the role approver that confirmed the receiver of links. Left out: none did since the URL
+    # changed or links were off, and a reader of a link logs in to answer.
+    confirmed_by: str
     # It is paused since its receiver answered 410.
     gone: bool
     # The time until the former secret signs no more.

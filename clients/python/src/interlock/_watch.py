@@ -93,9 +93,9 @@ def _watch(
     failures = 0
     follows = 0
 
-    def follow(url: str | None) -> bool:
+    def follow(url: str | None, alive: bool) -> bool:
         nonlocal follows
-        if url is None or follows >= len(caller.servers.all) or not caller.servers.follow(url):
+        if url is None or follows >= len(caller.servers.all) or not caller.servers.follow(url, alive):
             return False
         follows += 1
         return caller.servers.current != index
@@ -107,12 +107,13 @@ def _watch(
         headers = {**caller.headers, "Accept": "application/x-ndjson"}
         target = OPERATIONS["watchState"].path + query_of(query)
         cause = "the stream has ended"
+        silent = False
         after = 0.0
         try:
             reply: Reply = yield Open(Send(server, "GET", target, headers, b"", SILENT))
             if reply.status != 200:
                 raise refusal(as_problem(reply.parse(), reply.status))
-            if follow(reply.headers.get("interlock-owner")):
+            if follow(reply.headers.get("interlock-owner"), alive=True):
                 continue
             while text := (yield Line()):
                 event = _parse(text)
@@ -131,12 +132,13 @@ def _watch(
             if final(error) and error.code != "too_many_streams":
                 raise
             active = error.problem.get("active")
-            if active and follow(active["http"]):
+            if active and follow(active["http"], alive=False):
                 continue
             cause, after = error.message, min(error.retry_after, MOST_PAUSE)
         except (NotSent, Broken) as failure:
             cause = f"no server answered: {failure}"
-        caller.servers.failed(index)
+            silent = True
+        caller.servers.failed(index, silent)
         failures += 1
         if failures > len(caller.servers.all):
             level = logging.WARNING if failures == len(caller.servers.all) + 1 else logging.DEBUG

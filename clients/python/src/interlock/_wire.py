@@ -66,8 +66,14 @@ class Reply:
     value: Any = field(default=None)
 
     def parse(self) -> Any:
-        """Returns the body as JSON, or None."""
-        if self.value is None and self.body and "json" in self.headers.get("content-type", ""):
+        """Returns the body as JSON, or None. Lines of JSON are a list, lines."""
+        kind = self.headers.get("content-type", "")
+        if self.value is None and "ndjson" in kind:
+            try:
+                self.value = {"lines": [json.loads(line) for line in self.body.splitlines() if line]}
+            except ValueError:
+                self.value = None
+        elif self.value is None and self.body and "json" in kind:
             try:
                 self.value = json.loads(self.body)
             except ValueError:

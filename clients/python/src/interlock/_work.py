@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ._api import MAX_NOTE_BYTES, MAX_REASON_BYTES, MAX_RESULT_BYTES, RETRYABLE
-from ._call import decided, final
+from ._call import Pace, decided, final
 from ._core import ENDED, GONE, LONG_POLL, Session
 from ._errors import Closed, InterlockError, LeaseLost, OutcomeUnknown, Refused, Unreachable
 from ._grant import Hold
@@ -189,6 +189,7 @@ class Puller:
         self.key = new_key()
         self.undo: Callable[[], Steps[None]] | None = None
         self.failures = 0
+        self.pace = Pace()
 
     def take(self) -> Steps[list[tuple[Any, Hold]] | None]:
         """Returns tasks with their leases; none after a failure, and None when the client is closed."""
@@ -219,8 +220,12 @@ class Puller:
             grant.documents, grant.as_of = assignment["documents"], assignment["as_of"]
             if grant.loss is None:
                 taken.append((assignment, hold))
-        if not taken:
+        if taken:
+            self.pace = Pace()
+        else:
             self.undo = None
+            if not self.once:
+                yield from self.pace.next(self.wait)
         return taken
 
     def begin(self) -> None:

@@ -44,9 +44,13 @@ func Around(a *cli.App) *Neighbours {
 var ErrOwnLease = errors.New("waiting would never end")
 
 // OwnLease returns the refusal of a request that is blocked by the lease under which this command runs; nil if none of
-// the holders is that.
-func OwnLease(holders []api.Holder) error {
+// the holders is that. choice are the keys of a request for one of several: the holders are those of one key alone, so
+// all keys have to be in the way.
+func OwnLease(holders []api.Holder, choice []interlock.Key) error {
 	fence, keys := os.Getenv("INTERLOCK_FENCE"), ownKeys()
+	if slices.ContainsFunc(choice, func(key interlock.Key) bool { return !isOwn(keys, key) }) {
+		return nil
+	}
 	for i := range holders {
 		if h := &holders[i]; h.Fence.String() == fence && slices.Contains(keys, string(h.Key)) {
 			return cli.ExitWith(cli.ExitDeadlock, fmt.Errorf(
@@ -58,21 +62,39 @@ func OwnLease(holders []api.Holder) error {
 	return nil
 }
 
+// ChoiceOf returns the keys of a request for one of several, nil for any other. The members of a prefix are not known
+// here, so it has one that no lease has: the server finds whether all of them are in the way.
+func ChoiceOf(q *api.AcquireRequest) (choice []interlock.Key) {
+	switch {
+	case q.Prefix != "":
+		return []interlock.Key{""}
+	case q.Any:
+		for i := range q.Claims {
+			choice = append(choice, interlock.Key(q.Claims[i].Key))
+		}
+	}
+	return choice
+}
+
 // ownKeys are the keys of the lease around this command.
 func ownKeys() []string { return strings.Split(os.Getenv("INTERLOCK_KEYS"), "\n") }
 
 // Overlaps returns the first of some keys that is one of the lease around this command, or lies above or below one; ""
 // for none.
 func (o *Neighbours) Overlaps(keys []interlock.Key) interlock.Key {
-	for _, own := range ownKeys() {
-		for _, key := range keys {
-			k := string(key)
-			if own != "" && (k == own || strings.HasPrefix(k, own+"/") || strings.HasPrefix(own, k+"/")) {
-				return key
-			}
-		}
+	own := ownKeys()
+	if i := slices.IndexFunc(keys, func(key interlock.Key) bool { return isOwn(own, key) }); i >= 0 {
+		return keys[i]
 	}
 	return ""
+}
+
+// isOwn reports whether a key is one of those, or lies above or below one.
+func isOwn(keys []string, key interlock.Key) bool {
+	k := string(key)
+	return slices.ContainsFunc(keys, func(own string) bool {
+		return own != "" && (k == own || strings.HasPrefix(k, own+"/") || strings.HasPrefix(own, k+"/"))
+	})
 }
 
 // Await declares that the flow waits for the session of that public name, until end is called. If

@@ -77,18 +77,18 @@ func (c *API) Insist(ctx context.Context, r Request, inLine bool) (status int, a
 
 func (c *API) show(a *api.Answer, err error) (int, []byte, error) {
 	if a == nil {
-		return 0, nil, c.Explain(nil, err)
+		return 0, nil, c.Explain(err)
 	}
-	return a.Status, a.Body, c.Explain(a.Body, err)
+	return a.Status, a.Body, c.Explain(err)
 }
 
 // BeatAfter is Target.BeatAfter for the API's servers.
 func (c *API) BeatAfter(ttl time.Duration) time.Duration { return c.target.BeatAfter(ttl) }
 
-// Explain makes of an error of api.Client one that the commands show. answer is what came.
-func (c *API) Explain(answer []byte, err error) error {
-	if _, ok := errors.AsType[*api.Problem](err); ok {
-		return problem(answer)
+// Explain makes of an error of api.Client one that the commands show.
+func (c *API) Explain(err error) error {
+	if refused, ok := errors.AsType[*api.Problem](err); ok {
+		return problem(refused.Body)
 	}
 	if other, ok := errors.AsType[*api.Stranger](err); ok {
 		if host := other.Server; bytes.Contains(other.Body, []byte("HTTP request to an HTTPS server")) {

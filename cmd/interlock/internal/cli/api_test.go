@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/internal/api"
@@ -62,6 +64,26 @@ func TestServerDiesWithARequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A refusal in the place of a stream is explained like any other.
+func TestRefusedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := scriptedAnswers{func() (*http.Response, error) {
+			return &http.Response{
+				StatusCode: 503, Header: http.Header{"Content-Type": {"application/problem+json"}},
+				Body: io.NopCloser(strings.NewReader(`{"status": 503, "code": "not_owner", "detail": "wait"}`)),
+			}, nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		bases := []*url.URL{{Scheme: "http", Host: "127.0.0.1:7420"}, {Scheme: "http", Host: "127.0.0.1:7520"}}
+		c := &API{target: &Target{Bases: bases}, Client: api.New(api.Config{Bases: bases, Transport: &refuses})}
+		_, err := c.Client.Send(ctx, Request{Method: http.MethodGet, Path: "/v1/admin/backup"})
+		if err = c.Explain(err); ExitCode(err) != ExitUnreachable || !strings.Contains(err.Error(), "wait") {
+			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		}
+	})
 }
 
 func TestKeyPath(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // Confirm asks the person at the terminal a question, and reports whether the answer is yes.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
-	fmt.Fprint(a.Err, question+" [y/N] ")
+	fmt.Fprint(a.Err, CleanLines(question)+" [y/N] ")
 	answers := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.In).ReadString('\n')

@@ -23,6 +23,7 @@ const (
 	ExitLocked  = 4  // another server holds the journal, or has taken it over
 	ExitNewer   = 5  // a newer version wrote the journal
 	ExitClock   = 6  // the clock is far ahead of the journal
+	ExitFilling = 7  // a restore or a migration into the journal has not ended
 	ExitDisk    = 70 // the disk failed, or has no room for so much as the start
 
 	// Of run and of the other commands that talk to a server.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
+	"github.com/interlockdev/interlock/internal/endpoint"
 )
 
 // Results go to standard output; everything else, which is errors, progress and messages while a
@@ -70,7 +71,11 @@ func (a *App) Sentence(err error) string {
 		if failed := a.Server.handshake(strings.Join(a.Server.Sessions, ", "), err); failed != nil {
 			return Clean(failed.Error())
 		}
-		return a.Server.unreachable(true, errors.New(reason(err))).Error()
+		short := errors.New(reason(err))
+		if errors.Is(err, endpoint.ErrClosed) {
+			short = endpoint.ErrClosed
+		}
+		return a.Server.unreachable(true, short).Error()
 	}
 	return Clean(err.Error())
 }
@@ -157,9 +162,10 @@ var nextSteps = map[interlock.Code]string{
 	interlock.CodeNotOwner:        "with the addresses of all servers in --url (INTERLOCK_URL) the active one is found",
 }
 
-// Complain writes a line to standard error.
+// Complain writes a line to standard error, without what would steer the terminal: file names and purposes are an
+// agent's.
 func (a *App) Complain(format string, args ...any) {
-	fmt.Fprintln(a.Err, "interlock: "+fmt.Sprintf(format, args...))
+	fmt.Fprintln(a.Err, "interlock: "+CleanLines(fmt.Sprintf(format, args...)))
 }
 
 // PrintResult prints a result: text as it is, other JSON on one line.

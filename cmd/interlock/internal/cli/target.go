@@ -119,6 +119,9 @@ func (t *Target) addresses() (err error) {
 			text = "http://" + text
 		}
 		if _, err := api.ParseBase(text); err != nil {
+			if strings.Contains(given, "@") {
+				given = "..." // a password may stand before it
+			}
 			return Usagef("--url %s: want an address such as http://%s, without a path", Clean(given), DefaultHTTP)
 		}
 		texts = append(texts, text)
@@ -234,8 +237,9 @@ func (t *Target) unreachable(sessions bool, err error) error {
 	switch text := err.Error(); {
 	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // a server answered
 		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
-	case text == "EOF" && t.Bases[0].Scheme == "http":
-		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.Bases[0].Host
+	case (text == "EOF" || errors.Is(err, endpoint.ErrClosed)) && t.Bases[0].Scheme == "http":
+		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.Bases[0].Host +
+			"; a load balancer may have no server behind it"
 	case sessions:
 		hint += " (and INTERLOCK_GRPC where it is not on the next port)"
 	}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,6 +26,26 @@ func TestClean(t *testing.T) {
 	}
 	if got := CleanLines("two\nlines\x1b"); got != "two\nlines " {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What a command tells about an agent's files and words cannot steer the terminal.
+func TestComplaintsAreClean(t *testing.T) {
+	var out strings.Builder
+	in, answer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	fmt.Fprintln(answer, "y")
+	answer.Close()
+	a := App{Err: &out, In: in}
+	a.Complain("saved %s", "a\x1b]0;title\a")
+	if yes, err := a.Confirm(t.Context(), "revoke \x1b[2J?"); err != nil || !yes {
+		t.Error(yes, err)
+	}
+	if want := "interlock: saved a ]0;title \nrevoke  [2J? [y/N] "; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 

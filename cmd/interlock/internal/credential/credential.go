@@ -34,18 +34,21 @@ func newCredentialNew(a *cli.App) *cobra.Command {
 		Short: "Make a credential and its line for the credentials file",
 		Long: `Make a credential of 256 random bits. It is printed once and stored nowhere: pass it to its
 owner, who sets INTERLOCK_CREDENTIAL or keeps it in a file. The server gets a line with its
-hash; --file appends that line to the server's credentials file, and SIGHUP makes a running
-server read it.
+hash; --file appends that line to the server's credentials file, which a running server reads
+again within 10 s, or at once on SIGHUP.
 
 Roles define its rights: viewer reads; agent holds leases, commits and submits tasks; worker
 pulls from the queues named by --queue; approver answers questions; operator administers
 patterns, settings and queues, and revokes leases; server rotates the keys that sign fences,
 which all namespaces share; metrics reads /metrics with the names of all namespaces, and
-nothing else. Without a role it is an agent's. docs/security.md has the table of rights.`,
+nothing else; merger runs merge queues: no other role writes their keys; checker runs the
+checks of merge queues, and reports verdicts. Without a role it is an agent's. docs/security.md
+has the table of rights.`,
 		Example: `  interlock credential create billing-swarm --for acme --file credentials.txt
   interlock credential create ops --for acme --role operator --file credentials.txt
   interlock credential create bank --for acme --role agent --queue bank --file credentials.txt
-  interlock credential create prometheus --role metrics --file credentials.txt`,
+  interlock credential create prometheus --role metrics --file credentials.txt
+  interlock credential create merger --role merger --role operator --file credentials.txt`,
 		Args: cli.OneArg("the credential"),
 		Annotations: map[string]string{
 			cli.Offline: "true",
@@ -88,7 +91,7 @@ nothing else. Without a role it is an agent's. docs/security.md has the table of
 			}
 			a.Say("%s\n", secret)
 			if file != "" {
-				a.Complain("its line was added to %s; a running server reads it on SIGHUP", file)
+				a.Complain("its line was added to %s; a running server reads it within 10 s, or at once on SIGHUP", file)
 				return nil
 			}
 			a.Complain("add this line to the file that serve --credentials names:")
@@ -99,7 +102,8 @@ nothing else. Without a role it is an agent's. docs/security.md has the table of
 	cmd.Flags().StringVar(&space, "for", string(interlock.DefaultNamespace), "the `namespace` that it is for")
 	cmd.Flags().StringSliceVar(
 		&roles, "role", nil,
-		"a `role`: viewer, agent, worker, approver, operator, server or metrics; may be repeated (default agent)",
+		"a `role`: viewer, agent, worker, approver, operator, server, metrics, merger or checker; may be repeated "+
+			"(default agent)",
 	)
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "a `queue` that it may work for, '*' for all; may be repeated")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "a claimant `group` that it acts for; may be repeated")

@@ -78,9 +78,9 @@ func newDelete(a *cli.App) *cobra.Command {
 		Aliases: []string{"revoke"},
 		Short:   "Revoke a credential",
 		Long: `Remove a credential from a server's file: all lines with its name, or with --hash one secret of
-it, such as the replaced one. SIGHUP makes a running server read the file: it then refuses
-the credential and ends its session streams and waits. Its leases end by their ttl; revoke
-them with "interlock lease revoke".
+it, such as the replaced one. A running server reads the file again within 10 s, or at once on
+SIGHUP: it then refuses the credential and ends its session streams and waits. Its leases end
+by their ttl; revoke them with "interlock lease revoke".
 
 The last line is not removed: a server refuses a file without credentials, and would keep
 the old ones.`,
@@ -115,7 +115,9 @@ the old ones.`,
 				}{args[0], lines, file})
 			}
 			a.Say("deleted: credential %s, line %s\n", cli.Clean(args[0]), strings.Trim(fmt.Sprint(lines), "[]"))
-			a.Complain("a running server reads %s on SIGHUP, and accepts the credential until then", cli.Clean(file))
+			a.Complain(
+				"a running server accepts the credential until it reads %s, within 10 s, or at once on SIGHUP", cli.Clean(file),
+			)
 			return nil
 		},
 	}

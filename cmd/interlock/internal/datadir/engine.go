@@ -19,6 +19,7 @@ type engine struct {
 	schemes []string // of its URLs
 	form    string   // of its URLs, in short
 	choose  string   // when to choose it
+	secret  string   // where secrets of it belong
 	mayLose bool     // it has settings under which it loses what it acknowledged; they are refused without --allow-loss
 	parse   func(text string, allowLoss bool) (connect, error)
 }
@@ -29,6 +30,7 @@ type connect = func() (*remote.Store, error)
 var engines = []engine{
 	{
 		kind: "etcd", name: "etcd", schemes: []string{"etcd"}, form: "etcd://HOST:PORT/NAME",
+		secret: "let etcd know the server by a certificate (cert= and key=)",
 		choose: "you run etcd: loses nothing while most members have their disks",
 		parse: func(text string, _ bool) (connect, error) {
 			at, err := etcdjournal.ParsePlace(text)
@@ -38,6 +40,7 @@ var engines = []engine{
 	{
 		kind: "postgres", name: "PostgreSQL", schemes: []string{"postgres", "postgresql"},
 		form:   "postgres://USER@HOST/DATABASE",
+		secret: "use PGPASSWORD, PGPASSFILE or ~/.pgpass",
 		choose: "the usual choice for several servers; loses nothing if replicated synchronously", mayLose: true,
 		parse: func(text string, allowLoss bool) (connect, error) {
 			at, err := pgjournal.ParsePlace(text)
@@ -47,6 +50,7 @@ var engines = []engine{
 	},
 	{
 		kind: "firestore", name: "Firestore", schemes: []string{"firestore"}, form: "firestore://PROJECT/DATABASE/NAME",
+		secret: "use GOOGLE_APPLICATION_CREDENTIALS",
 		choose: "on Google Cloud, nothing to run: loses nothing; slower, for agents that think",
 		parse: func(text string, _ bool) (connect, error) {
 			at, err := oncejournal.ParseFirestore(text)
@@ -55,6 +59,7 @@ var engines = []engine{
 	},
 	{
 		kind: "s3", name: "S3", schemes: []string{"s3"}, form: "s3://BUCKET/PREFIX",
+		secret: "use AWS_ACCESS_KEY_ID and its like",
 		choose: "a bucket, nothing to run: loses nothing; the slowest, some 15 groups a second",
 		parse: func(text string, _ bool) (connect, error) {
 			at, err := oncejournal.ParseS3(text)
@@ -63,6 +68,7 @@ var engines = []engine{
 	},
 	{
 		kind: "redis", name: "Redis", schemes: []string{"redis", "rediss"}, form: "redis://HOST:PORT/DATABASE",
+		secret: "use REDISCLI_AUTH",
 		choose: "only if you have nothing else: a fail-over of Redis or Valkey may lose answers", mayLose: true,
 		parse: func(text string, allowLoss bool) (connect, error) {
 			at, err := redisjournal.ParsePlace(text)

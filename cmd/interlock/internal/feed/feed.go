@@ -123,7 +123,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	}
 	res, err := r.API.Client.Send(ctx, req)
 	if err != nil {
-		return r.API.Explain(nil, err)
+		return r.API.Explain(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

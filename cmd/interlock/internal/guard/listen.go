@@ -65,13 +65,7 @@ func (l *listenFlags) serve(ctx context.Context, a *cli.App, s *http.Server) err
 		log.Warn("standard output is closed", "error", err)
 	}
 	failed := make(chan error, 1)
-	go func() {
-		if certificate != nil {
-			failed <- s.ServeTLS(listener, "", "")
-		} else {
-			failed <- s.Serve(listener)
-		}
-	}()
+	go func() { failed <- server.ServeStrict(s, listener) }()
 	for {
 		select {
 		case <-signals.Stopping():

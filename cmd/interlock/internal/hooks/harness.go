@@ -190,8 +190,7 @@ type (
 	}
 )
 
-// claudeHandler calls the server itself where Claude Code can: one server, and a credential, if any,
-// that is in a variable.
+// claudeHandler calls the server itself where Claude Code can.
 func claudeHandler(o *options, e event) any {
 	onFailure := ""
 	if o.strict(e) {
@@ -217,10 +216,6 @@ func claudeHandler(o *options, e event) any {
 		// The leases around the agent's process are its own; without them the variables are empty.
 		h.Headers[place.HeaderLease] = "$INTERLOCK_LEASE $INTERLOCK_OUTER"
 		h.Variables = []string{"INTERLOCK_LEASE", "INTERLOCK_OUTER"}
-	}
-	if o.credential {
-		h.Headers["Authorization"] = "Bearer $INTERLOCK_CREDENTIAL"
-		h.Variables = append(h.Variables, "INTERLOCK_CREDENTIAL")
 	}
 	if o.namespace != "" {
 		h.Headers["Interlock-Namespace"] = o.namespace

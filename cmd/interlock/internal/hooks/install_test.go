@@ -3,6 +3,7 @@ package hooks
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -276,24 +277,31 @@ func TestLinkOfUser(t *testing.T) {
 func TestSettingsInEntries(t *testing.T) {
 	o := plain
 	o.parameters = parameters{
-		mode: "strict", hold: "edit", prompts: "off", wait: 50 * time.Second, also: []string{"mcp_fs_write:path", "x:y"},
+		mode: "strict", hold: "edit", prompts: "off", unknown: "deny", commits: "own", files: "7",
+		wait: 50 * time.Second, also: []string{"mcp_fs_write:path", "x:y"},
 	}
 	for name, want := range map[string][]string{
 		"claude-code": {
-			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&hold=edit&mode=strict&prompts=off&wait_s=50"`,
-			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&hold=edit&prompts=off"`,
+			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&commits=own&files=7&hold=edit&mode=strict&prompts=off` +
+				`&unknown=deny&wait_s=50"`,
+			`claude-code?also=mcp_fs_write%3Apath&also=x%3Ay&files=7&hold=edit&prompts=off"`,
 			`"Edit|Write|NotebookEdit|Bash|mcp_fs_write|x"`, `"timeout": 60`,
 		},
 		"codex": {
-			`codex --mode strict --hold edit --prompts off --also mcp_fs_write:path --also x:y --wait 50s"`,
-			`codex --hold edit --prompts off --also mcp_fs_write:path --also x:y"`,
+			`codex --mode strict --hold edit --prompts off --unknown deny --commits own --files 7 --also mcp_fs_write:path ` +
+				`--also x:y --wait 50s"`,
+			`codex --hold edit --prompts off --files 7 --also mcp_fs_write:path --also x:y"`,
 			`"^(Bash|apply_patch|mcp__interlock__acquire|mcp_fs_write|x)$"`,
 		},
 		"gemini": {
 			`"timeout": 60000`,
 			`"write_file|replace|run_shell_command|(mcp_+)?(interlock_+)?acquire|mcp_fs_write|x"`,
 		},
-		"opencode": {`PROMPTS: string = "off"`, `ALSO: string[] = ["mcp_fs_write:path","x:y"]`, `WAIT_S = 50 //`},
+		"opencode": {
+			`SETTINGS: string[][] = [["mode","strict"],["hold","edit"],["prompts","off"],["unknown","deny"],` +
+				`["commits","own"],["files","7"],["also","mcp_fs_write:path"],["also","x:y"]] //`,
+			`WAIT_S = 50 //`,
+		},
 	} {
 		h, err := find(name)
 		if err != nil {
@@ -306,6 +314,31 @@ func TestSettingsInEntries(t *testing.T) {
 		for _, text := range want {
 			if !strings.Contains(string(f.New), text) {
 				t.Errorf("%s has no %s:\n%s", name, text, f.New)
+			}
+		}
+	}
+}
+
+// No harness lacks a setting.
+func TestEachSettingInEachHarness(t *testing.T) {
+	o := plain
+	o.parameters = parameters{also: []string{"x:y"}, wait: hookclient.DefaultWait}
+	fields := reflect.ValueOf(&o.parameters).Elem()
+	for i := range fields.NumField() {
+		if fields.Field(i).Kind() == reflect.String {
+			field := reflect.NewAt(fields.Field(i).Type(), fields.Field(i).Addr().UnsafePointer()).Elem()
+			field.SetString("set-" + fields.Type().Field(i).Name)
+		}
+	}
+	for _, h := range harnesses {
+		var f settings.File
+		if _, err := h.install(&f, &o); err != nil {
+			t.Fatal(err)
+		}
+		for i := range fields.NumField() {
+			name := fields.Type().Field(i).Name
+			if fields.Field(i).Kind() == reflect.String && !strings.Contains(string(f.New), "set-"+name) {
+				t.Errorf("%s has no %s:\n%s", h.name, name, f.New)
 			}
 		}
 	}
@@ -338,7 +371,11 @@ func TestForeignPlugin(t *testing.T) {
 // The settings of a harness have what its documentation demands.
 func TestEntries(t *testing.T) {
 	strict := plain
-	strict.mode, strict.credential, strict.namespace = "strict", true, "team"
+	strict.mode, strict.namespace = "strict", "team"
+	secret := plain
+	secret.credential = true
+	elsewhere := plain
+	elsewhere.url = "http://10.0.0.7:7420"
 	filed := plain
 	filed.url, filed.servers, filed.filed = "https://example.com", 2, true
 	for _, tt := range []struct {
@@ -352,10 +389,11 @@ func TestEntries(t *testing.T) {
 			[]string{
 				`"url":"http://127.0.0.1:7420/v1/hooks/claude-code?mode=strict"`, `"onFailure":"block"`,
 				`"Interlock-Namespace":"team"`,
-				`"Authorization":"Bearer $INTERLOCK_CREDENTIAL"`, `"allowedEnvVars":["INTERLOCK_CREDENTIAL"]`,
 			},
 			[]string{"SessionStart", "interlock-hook"},
 		},
+		{"claude-code", secret, []string{`"command":"interlock-hook claude-code"`}, []string{"http", "Bearer"}},
+		{"claude-code", elsewhere, []string{`"command":"interlock-hook claude-code"`}, []string{"http"}},
 		{"claude-code", filed, []string{`"command":"interlock-hook claude-code"`}, []string{"http", "onFailure"}},
 		{"codex", plain, []string{`"command":"interlock-hook codex"`, `"timeout":3}`}, []string{"--", "http"}},
 		{"codex", strict, []string{`"command":"interlock-hook codex --mode strict"`}, []string{"http"}},

@@ -15,9 +15,11 @@ import (
 
 // modes are the flags about what hooks do.
 type modes struct {
-	mode, hold, prompts cli.Choice
-	wait                time.Duration
-	also                []string
+	mode, hold, prompts, unknown, commits, regions cli.Choice
+
+	wait  time.Duration
+	files int
+	also  []string
 }
 
 func (m *modes) flags(cmd *cobra.Command) {
@@ -32,8 +34,33 @@ func (m *modes) flags(cmd *cobra.Command) {
 	)
 	m.hold.Among(cmd, "hold", "until when an agent has a file", "turn", "edit")
 	m.prompts.Among(cmd, "prompts", "whether others see the first line of a prompt as the purpose", "on", "off")
+	m.unknown.Among(
+		cmd,
+		"unknown",
+		"what becomes of a shell command that is not understood while another agent has a file of the checkout "+
+			"(ask leaves it to a person where the agent can ask, and refuses elsewhere)",
+		"allow",
+		"ask",
+		"deny",
+	)
+	m.commits.Among(
+		cmd,
+		"commits",
+		"what becomes of a commit that would take the files of other agents (own narrows it to the agent's own files "+
+			"where its hooks can change a command, and refuses elsewhere)",
+		"refuse",
+		"own",
+	)
+	m.regions.Among(
+		cmd,
+		"regions",
+		"whether an edit of one declaration of a source file leases that alone, so that others may edit the rest",
+		"off",
+		"on",
+	)
 	f := cmd.Flags()
 	cli.DurationVar(f, &m.wait, "wait", hookclient.DefaultWait, "how long an edit waits for its file, up to 50s")
+	f.IntVar(&m.files, "files", hookclient.MaxFiles, "how many files one event leases; more count as a change at large")
 	f.StringArrayVar(
 		&m.also, "also", nil, "a `tool:field` of an MCP server that writes the file in that field; may be repeated",
 	)
@@ -52,14 +79,25 @@ func (m *modes) options() (o parameters, err error) {
 			return o, cli.Usagef("--also %s: want TOOL:FIELD, such as mcp__fs__write_file:path", cli.Quote(cli.Clean(text)))
 		}
 	}
-	return parameters{m.mode.Value, m.hold.Value, m.prompts.Value, m.wait, m.also}, nil
+	if m.files < 1 || m.files > hookclient.MaxFiles {
+		return o, cli.Usagef("--files %d: want 1 to %d", m.files, hookclient.MaxFiles)
+	}
+	o = parameters{
+		mode: m.mode.Value, hold: m.hold.Value, prompts: m.prompts.Value, unknown: m.unknown.Value, commits: m.commits.Value,
+		regions: m.regions.Value, wait: m.wait, also: m.also,
+	}
+	if m.files != hookclient.MaxFiles {
+		o.files = strconv.Itoa(m.files)
+	}
+	return o, nil
 }
 
 // parameters are the settings of hooks; empty ones are those that the server has without a word.
 type parameters struct {
-	mode, hold, prompts string
-	wait                time.Duration
-	also                []string
+	mode, hold, prompts, unknown, commits, regions, files string
+
+	wait time.Duration
+	also []string
 }
 
 // waits reports whether an edit waits for another time than hooks do without a word.
@@ -68,14 +106,21 @@ func (p *parameters) waits() bool { return p.wait != hookclient.DefaultWait }
 // list has the parameters of an event, as names and values. Codex confirms the very line of a command, so it has no
 // more in it than what was asked for.
 func (p *parameters) list(e event) (all [][2]string) {
-	if p.mode != "" && e.before {
-		all = append(all, [2]string{"mode", p.mode})
-	}
-	if p.hold != "" {
-		all = append(all, [2]string{"hold", p.hold})
-	}
-	if p.prompts != "" {
-		all = append(all, [2]string{"prompts", p.prompts})
+	for _, one := range []struct {
+		name, value string
+		before      bool // it is about events before a tool only
+	}{
+		{"mode", p.mode, true},
+		{"hold", p.hold, false},
+		{"prompts", p.prompts, false},
+		{"unknown", p.unknown, true},
+		{"commits", p.commits, true},
+		{"regions", p.regions, true},
+		{"files", p.files, false},
+	} {
+		if one.value != "" && (e.before || !one.before) {
+			all = append(all, [2]string{one.name, one.value})
+		}
 	}
 	for _, text := range p.also {
 		all = append(all, [2]string{"also", text})

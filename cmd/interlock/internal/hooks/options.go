@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"crypto/subtle"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/interlockdev/interlock/cmd/interlock/internal/settings"
 	"github.com/interlockdev/interlock/hook/place"
 	"github.com/interlockdev/interlock/internal/home"
+	"github.com/interlockdev/interlock/internal/loopback"
 )
 
 // scope is the owner of a settings file.
@@ -51,8 +53,15 @@ func optionsOf(a *cli.App, m *modes) (*options, error) {
 	}, nil
 }
 
-// direct reports whether a harness can call the server itself.
-func (o *options) direct() bool { return o.servers == 1 && !o.filed }
+// direct reports whether a harness can call the server itself: one on this machine, which asks for no credential and
+// so looks where a file is. Any other one hears that from interlock-hook.
+func (o *options) direct() bool {
+	u, err := url.Parse(o.url)
+	if err != nil || o.servers != 1 || o.filed || o.credential {
+		return false
+	}
+	return loopback.Is(u.Hostname())
+}
 
 // strict reports whether an event is refused when no server can be asked.
 func (o *options) strict(e event) bool { return o.mode == "strict" && e.before }

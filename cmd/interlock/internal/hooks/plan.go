@@ -18,10 +18,8 @@ var plugin string
 // pluginText is the plugin for OpenCode with its settings.
 func pluginText(o *options) string {
 	return strings.NewReplacer(
-		`const MODE: string = ""`, `const MODE: string = `+string(settings.JSON(o.mode)),
-		`const HOLD: string = ""`, `const HOLD: string = `+string(settings.JSON(o.hold)),
-		`const PROMPTS: string = ""`, `const PROMPTS: string = `+string(settings.JSON(o.prompts)),
-		`const ALSO: string[] = []`, `const ALSO: string[] = `+string(settings.JSON(append([]string{}, o.also...))),
+		`const SETTINGS: string[][] = []`,
+		`const SETTINGS: string[][] = `+string(settings.JSON(append([][2]string{}, o.list(event{before: true})...))),
 		`const WAIT_S = 30 `, `const WAIT_S = `+strconv.Itoa(int(o.wait.Seconds()))+` `,
 	).Replace(plugin)
 }

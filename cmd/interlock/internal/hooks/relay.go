@@ -43,6 +43,10 @@ standard error reports it once in ten minutes. With --mode strict it is a refusa
 	f.StringVar(&s.Mode, "mode", "", "warn, guard or strict, see interlock hooks install (default `guard`)")
 	f.StringVar(&s.Hold, "hold", "", "turn or edit (default `turn`)")
 	f.StringVar(&s.Prompts, "prompts", "", "on or off (default `on`)")
+	f.StringVar(&s.Unknown, "unknown", "", "allow, ask or deny (default `allow`)")
+	f.StringVar(&s.Commits, "commits", "", "refuse or own (default `refuse`)")
+	f.StringVar(&s.Regions, "regions", "", "off or on (default `off`)")
+	f.StringVar(&s.Files, "files", "", "how many files an event leases at most (default `32`)")
 	f.StringArrayVar(&s.Also, "also", nil, "a `tool:field` of an MCP server that writes the file in that field")
 	f.DurationVar(&s.Wait, "wait", hookclient.DefaultWait, "how long the event may wait for a file")
 	return cmd
@@ -92,12 +96,18 @@ func pass(ctx context.Context, settings *home.Hook, s *hookclient.Settings, even
 	for _, h := range hookclient.Where(event) {
 		header.Add(h.Name, h.Value)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Wait+hookclient.Margin)
+	ctx, cancel := context.WithTimeout(ctx, hookclient.Limit(event, s.Wait))
 	defer cancel()
-	_, answer, err := cli.NewAPI(&target).Do(ctx, cli.Request{
+	request := cli.Request{
 		Method: http.MethodPost, Path: s.Path(), Query: s.Query(), Body: json.RawMessage(event), Wait: s.Wait,
 		Header: header,
-	})
+	}
+	server := cli.NewAPI(&target)
+	_, answer, err := server.Do(ctx, request)
+	if h, ok := hookclient.Asked(answer); ok && err == nil {
+		header.Set(h.Name, h.Value)
+		_, answer, err = server.Do(ctx, request)
+	}
 	if refused, ok := errors.AsType[*interlock.Error](err); ok {
 		return nil, fmt.Errorf("%s (%s)", cli.RefusalText(refused), refused.Code)
 	}

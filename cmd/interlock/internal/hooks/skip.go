@@ -54,6 +54,8 @@ it; a restart of the server forgets a skip that no edit has used.`,
 			for _, h := range hookclient.Where(body) {
 				header.Add(h.Name, h.Value)
 			}
+			at := hookclient.Places([]string{filepath.ToSlash(path)}, nil)
+			header.Set(at.Name, at.Value)
 			var out hookclient.Skipped
 			return a.Call(
 				cmd.Context(),

@@ -16,17 +16,21 @@ func NewHealth(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Report whether a server is healthy, for the checks of containers",
-		Long: `Print one line if the server can answer, or with --ready if it is ready for a role. The
-exit code is 0, or 69 if it is not, or cannot be reached. No credential is needed.`,
+		Long: `Print one line if the server can answer, or with --ready if it answers for every namespace now,
+as the owner of its shard or by way of the owner. The exit code is 0, or 69 if it does not, or
+cannot be reached. No credential is needed.`,
 		Example: `  interlock health                        the process can answer: else restart it
-  interlock health --ready                it is active or stands by, and does not shut down
+  interlock health --ready                it can answer for every namespace: send it work
+  interlock health --ready --role any     it runs, and does not shut down
   interlock health --ready --role active  it is the one that grants leases`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, query := "/healthz", url.Values(nil)
 			switch {
 			case ready:
-				path, query = "/readyz", url.Values{"role": {role}}
+				if path = "/readyz"; role != "" {
+					query = url.Values{"role": {role}}
+				}
 			case cmd.Flag("role").Changed:
 				return cli.Usagef("--role is a condition of --ready: add it")
 			}
@@ -38,6 +42,6 @@ exit code is 0, or 69 if it is not, or cannot be reached. No credential is neede
 		},
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the server is ready, not only whether it can answer")
-	cmd.Flags().StringVar(&role, "role", "any", "the `role` to be ready for: active, standby or any")
+	cmd.Flags().StringVar(&role, "role", "", "the `role` to be ready for instead: active, standby or any")
 	return cmd
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/merge"
 	"github.com/interlockdev/interlock/internal/api"
 )
 
@@ -25,37 +27,71 @@ func NewStatus(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the server and the namespace",
-		Long: `Show the server's uptime and version, the sizes of the namespace, and warnings. The sizes of
+		Long: `Show the server's uptime and version, the sizes of the namespace, and warnings: also of merge
+queues with a merger that fails, dies or does not run while submissions wait. The sizes of
 the whole server, its journal and its disk are shown to the roles server and metrics, and to
 every caller of a server without credentials.
 
-A standby names the active server, and the exit code is 69.`,
+If no server answers for the namespace, it shows whether the asked server owns shards, and what is
+known of the shard's owner; the exit code is then 69.`,
 		Example: `  interlock status
   interlock status -o json | jq -r '.warnings[]?'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var s api.ServerStatus
-			err := a.Get(cmd.Context(), statusPath, nil, &s, func() error {
-				showStatus(a, &s)
-				return nil
-			})
+			_, answer, err := a.API().Do(cmd.Context(), cli.Request{Method: http.MethodGet, Path: statusPath})
 			if !a.JSON() && cli.IsRefused(err, interlock.CodeNotOwner) {
-				return standbyStatus(cmd.Context(), a)
+				return withoutOwner(cmd.Context(), a)
 			}
-			return err
+			if err == nil {
+				answer, err = withTroubles(cmd.Context(), a, answer)
+			}
+			if shown, err := a.RawAnswer(answer, err); shown || err != nil {
+				return err
+			}
+			var s api.ServerStatus
+			if err := cli.Decode(answer, &s); err != nil {
+				return err
+			}
+			showStatus(a, &s)
+			return nil
 		},
 	}
 }
 
-// standbyStatus prints which server is active, as the refusal of a standby names it.
-func standbyStatus(ctx context.Context, a *cli.App) error {
-	active := "no server is active at the moment"
-	_, err := a.API().Client.Do(ctx, cli.Request{Method: http.MethodGet, Path: statusPath})
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Active != nil {
-		active = "active server is " + cli.Clean(p.Active.HTTP)
+// withTroubles adds the troubles of merge queues to the warnings of an answer. A caller that may not look at queues
+// reads the rest.
+func withTroubles(ctx context.Context, a *cli.App, answer []byte) ([]byte, error) {
+	troubles, _ := merge.Troubles(ctx, a)
+	if len(troubles) == 0 {
+		return answer, nil
 	}
-	a.Say(statusLine, "server", "standby, "+active)
-	return cli.ExitWith(cli.ExitUnreachable, nil)
+	// Fields that this client does not know stay.
+	var fields map[string]json.RawMessage
+	var s api.ServerStatus
+	if err := errors.Join(cli.Decode(answer, &fields), cli.Decode(answer, &s)); err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(append(s.Warnings, troubles...))
+	if err != nil {
+		return nil, err
+	}
+	fields["warnings"] = list
+	return json.Marshal(fields)
+}
+
+// withoutOwner prints what the server is that does not answer for the namespace, and the reason of its refusal.
+func withoutOwner(ctx context.Context, a *cli.App) error {
+	_, err := a.API().Client.Do(ctx, cli.Request{Method: http.MethodGet, Path: statusPath})
+	refused, ok := errors.AsType[*api.Problem](err)
+	if !ok {
+		return cli.ExitWith(cli.ExitUnreachable, errors.New("a shard had no owner a moment ago: repeat the command"))
+	}
+	var health api.Status
+	return a.Get(ctx, "/healthz", nil, &health, func() error {
+		a.Say(statusLine, "server", cli.Clean(health.Role))
+		a.Say(statusLine, "shard", cli.Clean(refused.Detail))
+		return cli.ExitWith(cli.ExitUnreachable, nil)
+	})
 }
 
 func showStatus(a *cli.App, s *api.ServerStatus) {

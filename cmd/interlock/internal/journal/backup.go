@@ -220,7 +220,7 @@ func download(ctx context.Context, a *cli.App, number int, w io.Writer) (h backu
 	}
 	res, err := api.Client.Send(ctx, req)
 	if err != nil {
-		return h, 0, api.Explain(nil, err)
+		return h, 0, api.Explain(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

@@ -24,11 +24,11 @@ import (
 	"github.com/interlockdev/interlock/journal/filejournal"
 )
 
-// NewAdmin returns the command admin.
-func NewAdmin(a *cli.App) *cobra.Command {
+// NewAdmin returns the command admin, with the command that fills a journal from a backup.
+func NewAdmin(a *cli.App, restore *cobra.Command) *cobra.Command {
 	return cli.Group(
 		"admin", "Back up a server; check, print and move its journal; list its shards", "",
-		newBackup(a), newJournal(a), newMigrate(a), newMembers(a), newShards(a), newMove(a), newDrain(a),
+		newBackup(a), restore, newJournal(a), newMigrate(a), newMembers(a), newShards(a), newMove(a), newDrain(a),
 	)
 }
 

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -47,7 +46,10 @@ lease that was ended meanwhile is refused also if the source is started again by
 Servers of the target sign fences with new keys.
 
 Exit codes: 0 moved, 2 wrong flags or a target that is not empty, 3 the source is
-damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything else.`,
+damaged, 4 a server has the source open, 5 a newer version wrote it, 7 the source is not
+whole or the target is being filled by something else, 1 anything else.
+
+If it is killed, no server opens the target: run the same command again.`,
 		Example: `  interlock admin migrate --from data --to etcd://10.0.0.1,10.0.0.2,10.0.0.3/main
   interlock admin migrate --from etcd://10.0.0.1/main --to postgres://interlock@db.internal/interlock`,
 		Args:        cli.NoArgs,
@@ -56,11 +58,11 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 			if from == "" || to == "" {
 				return cli.Usagef("name the source and the target: interlock admin migrate --from DIR --to %s", datadir.Engines())
 			}
-			source, err := place("--from", from, allowLoss)
+			source, err := datadir.PlaceOf("--from", from, allowLoss)
 			if err != nil {
 				return err
 			}
-			target, err := place("--to", to, allowLoss)
+			target, err := datadir.PlaceOf("--to", to, allowLoss)
 			if err != nil {
 				return err
 			}
@@ -84,18 +86,6 @@ damaged, 4 a server has the source open, 5 a newer version wrote it, 1 anything 
 	return cmd
 }
 
-// place reads a directory or the URL of a journal.
-func place(flag, text string, allowLoss bool) (datadir.Place, error) {
-	if scheme, _, ok := strings.Cut(text, ":"); !ok || strings.ContainsAny(scheme, `/\`) {
-		return datadir.Place{Kind: "file", Text: text, Dir: text}, nil
-	}
-	p, err := datadir.ParsePlace(text, allowLoss)
-	if err != nil {
-		return p, cli.Usagef("%s %s: %w", flag, cli.Clean(text), err)
-	}
-	return p, nil
-}
-
 // migrate reads the source by opening it as a server would, so that it is locked, whole
 // and replayed, and seeds the target with its state, shard by shard.
 func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error) {
@@ -104,7 +94,7 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 		return err
 	}
 	defer target.close()
-	if err := target.mustBeEmpty(ctx); err != nil {
+	if err := target.begin(ctx); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -123,13 +113,16 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 		)
 	}
 	if err := target.prepare(ctx, source.directory); err != nil {
-		return err
+		return datadir.OpenError(to.Text, err)
 	}
 	var at interlock.At
 	for number := range source.directory.Shards {
 		moved, err := source.move(ctx, number, target)
-		if isNotEmpty(err) {
+		if isNotEmpty(err) && !to.Remote() {
 			return notEmpty(to)
+		}
+		if isNotEmpty(err) {
+			return datadir.FilledByOthers(to.Text, number)
 		}
 		if err != nil {
 			return err
@@ -137,6 +130,9 @@ func migrate(ctx context.Context, a *cli.App, from, to datadir.Place) (err error
 		if number == 0 {
 			at = moved
 		}
+	}
+	if err := target.finish(ctx); err != nil {
+		return datadir.OpenError(to.Text, err)
 	}
 	if a.JSON() {
 		return a.Print(struct {
@@ -207,7 +203,7 @@ func openSource(ctx context.Context, from datadir.Place) (s *source, err error) 
 		err = fmt.Errorf("%w: %w: stop all servers of the source first", journal.ErrLocked, inUse)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.store.Close())
+		return nil, errors.Join(datadir.OpenError(from.Text, err), s.store.Close())
 	}
 	s.directory = reserved.Directory
 	s.leave = func() {
@@ -225,8 +221,11 @@ func (s *source) move(ctx context.Context, number int, to *target) (at interlock
 	} else {
 		store := s.store.Shard(number)
 		empty, failed := store.Empty(ctx)
-		if failed != nil || empty {
+		if failed != nil {
 			return at, failed
+		}
+		if empty {
+			return at, to.mustBeUnused(ctx, number)
 		}
 		j, err = store.Open(ctx)
 	}

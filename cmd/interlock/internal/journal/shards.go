@@ -2,7 +2,9 @@ package journal
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -82,7 +84,10 @@ func newMembers(a *cli.App) *cobra.Command {
 		Use:   "members",
 		Short: "List the servers over the journal",
 		Long: `List the servers over a journal in an engine, with the number of shards that each one owns.
-A server that dies stays in the list for the time of serve --standby-after. This needs the
+A server that dies stays in the list for the time of serve --standby-after, or until it refuses
+connections. STATE also shows if the answering server, or others, cannot reach a server: one
+that most do not reach leaves its shards to them. A server without a sign of life has not
+written to the journal's engine; all have none if the engine does not answer. This needs the
 role server.`,
 		Example: `  interlock admin members`,
 		Args:    cli.NoArgs,
@@ -97,6 +102,17 @@ role server.`,
 				for _, s := range list.Servers {
 					state := "active"
 					switch {
+					case s.UnreachedFor > 0 || s.UnreachedBy > 0:
+						silent := time.Duration(s.UnreachedFor) * time.Millisecond
+						state = fmt.Sprintf("unreachable from here for %v", silent.Round(time.Second))
+						if s.UnreachedFor == 0 {
+							state = "reachable from here"
+						}
+						if s.UnreachedBy > 0 {
+							state += fmt.Sprintf(", %d servers do not reach it", s.UnreachedBy)
+						}
+					case s.SilentFor > 0:
+						state = fmt.Sprintf("no sign of life for %v", (time.Duration(s.SilentFor) * time.Millisecond).Round(time.Second))
 					case s.Draining:
 						state = "draining"
 					case s.Shards == 0:

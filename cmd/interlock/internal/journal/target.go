@@ -19,7 +19,11 @@ import (
 type target struct {
 	at    datadir.Place
 	store *remote.Store // nil for a directory
+	fill  *cluster.Fill // likewise; set by begin
 }
+
+// migrateAct is what fills a target, as it is typed.
+const migrateAct = "interlock admin migrate"
 
 func newTarget(at datadir.Place) (t *target, err error) {
 	t = &target{at: at}
@@ -32,12 +36,16 @@ func newTarget(at datadir.Place) (t *target, err error) {
 }
 
 func (t *target) close() {
+	if t.fill != nil {
+		t.fill.Stop(context.Background())
+	}
 	if t.store != nil {
 		t.store.Close()
 	}
 }
 
-func (t *target) mustBeEmpty(ctx context.Context) error {
+// begin marks the target as one that is not whole: see cluster.Fill.
+func (t *target) begin(ctx context.Context) (err error) {
 	if t.store == nil {
 		err := filejournal.CheckEmpty(t.at.Dir)
 		if isNotEmpty(err) {
@@ -45,37 +53,52 @@ func (t *target) mustBeEmpty(ctx context.Context) error {
 		}
 		return err
 	}
-	empty, err := t.store.Empty(ctx)
-	if err != nil {
-		return unreachable("target", "--to", t.at, err)
-	}
-	directory, err := t.store.Shared(cluster.DirectoryName).Load(ctx)
-	if err != nil {
-		return unreachable("target", "--to", t.at, err)
-	}
-	if !empty || directory.Version != "" {
+	t.fill, err = cluster.BeginFill(ctx, t.store.Shared(cluster.DirectoryName), migrateAct, t.store.Empty)
+	var other *placement.FillingError
+	switch {
+	case isNotEmpty(err):
 		return notEmpty(t.at)
+	case errors.As(err, &other):
+		return datadir.OpenError(t.at.Text, err)
+	case err != nil:
+		return unreachable("target", "--to", t.at, err)
 	}
 	return nil
 }
 
-// prepare makes the directory of shards. A journal without one gets one shard when a server starts.
+// prepare makes the directory of shards.
 func (t *target) prepare(ctx context.Context, d placement.Directory) error {
-	if t.store == nil || d.Shards == 1 {
+	if t.fill == nil {
 		return nil
 	}
-	_, done, err := t.store.Shared(cluster.DirectoryName).Swap(ctx, d.Encode(), "")
-	if err == nil && !done {
-		err = remote.ErrNotEmpty
+	return t.fill.Fill(ctx, d)
+}
+
+// mustBeUnused checks that an earlier try has not filled a shard that has no state in this source.
+func (t *target) mustBeUnused(ctx context.Context, number int) error {
+	if t.fill == nil {
+		return nil
+	}
+	empty, err := t.store.Shard(number).Empty(ctx)
+	if err == nil && !empty {
+		err = fmt.Errorf("an earlier try has filled shard %d from another source: choose an empty target", number)
 	}
 	return err
+}
+
+// finish makes the target whole.
+func (t *target) finish(ctx context.Context) error {
+	if t.fill == nil {
+		return nil
+	}
+	return t.fill.Finish(ctx)
 }
 
 func (t *target) seed(ctx context.Context, number int, at interlock.At, write func(io.Writer) error) error {
 	if t.store == nil {
 		return filejournal.Seed(ctx, t.at.Dir, filejournal.Options{}, at.Epoch, at.Index, write)
 	}
-	return t.store.Shard(number).Seed(ctx, at.Epoch, at.Index, write)
+	return t.store.Shard(number).Seed(ctx, t.fill.Holds, at.Epoch, at.Index, write)
 }
 
 func isNotEmpty(err error) bool {

@@ -197,7 +197,7 @@ func (s *longPollRequest) beginInside(ctx context.Context) (answer []byte, err e
 	}
 	var blocked api.ProblemDocument
 	if json.Unmarshal(answer, &blocked) == nil {
-		if own := acquire.OwnLease(blocked.Holders); own != nil {
+		if own := acquire.OwnLease(blocked.Holders, acquire.ChoiceOf(&inLine)); own != nil {
 			return nil, own
 		}
 	}

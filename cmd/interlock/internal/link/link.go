@@ -22,6 +22,11 @@ const (
 
 // Dial opens a session.
 func Dial(ctx context.Context, a *cli.App, agent string, ttl time.Duration) (*client.Client, error) {
+	return DialSeat(ctx, a, agent, ttl, "")
+}
+
+// DialSeat opens a session in a seat: see client.Config.Seat.
+func DialSeat(ctx context.Context, a *cli.App, agent string, ttl time.Duration, seat string) (*client.Client, error) {
 	if agent == "" {
 		agent = cli.OwnName()
 	}
@@ -29,7 +34,7 @@ func Dial(ctx context.Context, a *cli.App, agent string, ttl time.Duration) (*cl
 	defer cancel()
 	return client.Dial(ctx, client.Config{
 		Addrs: a.Server.Sessions, TLS: a.Server.TLS, Credential: a.Server.Credential, Namespace: a.Server.Tenant(),
-		Agent: agent, SessionTTL: ttl,
+		Agent: agent, SessionTTL: ttl, Seat: seat,
 	})
 }
 

@@ -25,7 +25,8 @@ one was returned and came back.
 
 EXPECTED is in how long one lands at the pace of the last 20 landings: its place times the mean
 time that a landing took while there was a line. There is no estimate with fewer than 4 landings,
-while the queue is paused, and without a merger.`,
+while the queue is paused, and without a merger. Where the merger fails, dies or does not run, a
+line on standard error tells it, and the field trouble.`,
 		Example: `  interlock merge list web/main`,
 		Args:    cli.OneArg("a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,12 +39,22 @@ while the queue is paused, and without a merger.`,
 					return err
 				}
 				if a.JSON() {
+					text, err := lineTrouble(ctx, c, n, list)
+					if err != nil {
+						return err
+					}
 					return a.Print(&struct {
 						Submissions []entry `json:"submissions"`
-					}{append([]entry{}, list...)})
+						Trouble     string  `json:"trouble,omitempty"`
+					}{append([]entry{}, list...), text})
+				}
+				if text, err := lineTrouble(ctx, c, n, list); err != nil {
+					return err
+				} else if text != "" {
+					a.Complain("%s: %s", n, text)
 				}
 				if len(list) == 0 {
-					a.Complain("nothing is in line for %s/%s", n.Repo, n.Target)
+					a.Complain("nothing is in line for %s", n)
 					return nil
 				}
 				t := a.Table("PLACE", "SUBMISSION", "AGENT", "STATE", "TRIES", "AGE", "EXPECTED", "PURPOSE")
@@ -58,6 +69,11 @@ while the queue is paused, and without a merger.`,
 			})
 		},
 	}
+}
+
+// lineTrouble is why those in line cannot land, if the merger or a freeze is why.
+func lineTrouble(ctx context.Context, c *requests, n merger.Name, list []entry) (string, error) {
+	return stops(ctx, c, n, slices.ContainsFunc(list, func(e entry) bool { return merges(e.State) }))
 }
 
 // expect adds when the submissions in line are expected to land.
@@ -75,8 +91,8 @@ func expect(ctx context.Context, c *requests, n merger.Name, list []entry) error
 	}
 	each, known := merger.Pace(recent)
 	for i := range list {
-		// What waits for a person, or for the lease of another, has no place that counts.
-		if e := &list[i]; known && e.State != interlock.TaskAsking.String() && e.Blocker == "" {
+		// What waits for a person, for the lease of another, or for the end of a freeze has no place that counts.
+		if e := &list[i]; known && e.State != interlock.TaskAsking.String() && e.Blocker == "" && !e.Frozen {
 			ms := int64(e.Position) * each.Milliseconds()
 			e.ExpectedMS = &ms
 		}
@@ -174,7 +190,7 @@ func newWhy(a *cli.App) *cobra.Command {
 	return one(
 		"why", "Tell why a submission has not landed",
 		`Tell in words where a submission is: what is before it in line, which others in line conflict
-with it, that the queue is paused, or why it was returned and what to do. SUBMISSION is its
+with it, that the queue is paused, why the merger fails, or why it was returned and what to do. SUBMISSION is its
 id, or that of its task.`,
 		`  interlock merge why web/main fix-login-0f3a9c12d4e5`, a,
 		func(ctx context.Context, c *requests, n merger.Name, id string) error {
@@ -207,7 +223,7 @@ func why(ctx context.Context, c *requests, n merger.Name, id string) (string, er
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%s is in line for %s/%s", e.Submission, n.Repo, n.Target)
+	text := fmt.Sprintf("%s is in line for %s", e.Submission, n)
 	if i := slices.IndexFunc(list, func(o entry) bool { return o.Task == e.Task }); i > 0 {
 		text += fmt.Sprintf(
 			" at place %d of %d, behind %s of %q", i+1, len(list), list[i-1].Submission, list[i-1].Agent,
@@ -215,20 +231,26 @@ func why(ctx context.Context, c *requests, n merger.Name, id string) (string, er
 	} else if i == 0 {
 		text += fmt.Sprintf(" at place 1 of %d", len(list))
 	}
-	reason, err := waits(ctx, c, n, &e)
-	return text + reason + "." + clashes(&e, list), err
+	reason, err := waits(ctx, c, n, &e, list)
+	return text + priorities(&e, list) + reason + "." + clashes(&e, list), err
 }
 
 // waits is what a submission in line waits for besides those before it.
-func waits(ctx context.Context, c *requests, n merger.Name, e *entry) (string, error) {
+func waits(ctx context.Context, c *requests, n merger.Name, e *entry, line []entry) (string, error) {
 	q, err := c.queue(ctx, n.Queue())
+	if err != nil {
+		return "", err
+	}
+	frozen, err := merger.FreezeOf(ctx, c, n)
 	switch {
 	case err != nil:
 		return "", err
 	case q.Paused:
 		return "; the queue is paused: nothing lands until `interlock merge resume`", nil
-	case e.State == interlock.TaskWaiting.String() && q.Idle == 0 && q.Tasks.Running == 0:
-		return "; no merger runs: start `interlock merge serve`", nil
+	case frozen != nil && slices.ContainsFunc(line, func(o entry) bool { return o.Task == e.Task && o.Frozen }):
+		return "; " + frozen.Text(n), nil
+	case e.On != "" && slices.ContainsFunc(line, func(o entry) bool { return o.Submission == e.On }):
+		return fmt.Sprintf("; it builds on %s, and lands after that one or comes back with it", e.On), nil
 	case e.Resolving != "":
 		return fmt.Sprintf("; its conflict with the target waits for a resolver, as task %s", e.Resolving), nil
 	case e.Blocker != "":
@@ -236,7 +258,30 @@ func waits(ctx context.Context, c *requests, n merger.Name, e *entry) (string, e
 	case e.State == interlock.TaskAsking.String():
 		return fmt.Sprintf("; it was returned %d times, and a person must approve another try", e.Tries), nil
 	}
-	return "", nil
+	if !merges(e.State) {
+		return "", nil
+	}
+	text, err := trouble(ctx, c, n)
+	if text != "" {
+		text = "; " + text
+	}
+	return text, err
+}
+
+// priorities tells the rule of priorities to a submission that has one, or that stands behind one.
+func priorities(e *entry, line []entry) string {
+	const rule = "a priority passes what has none and came up to 10 s for each step earlier, unless its checks run"
+	if e.Priority > 0 {
+		return fmt.Sprintf("; it has priority %d: %s", e.Priority, rule)
+	}
+	for i := range line {
+		if o := &line[i]; o.Task == e.Task {
+			break
+		} else if o.Priority > 0 {
+			return fmt.Sprintf("; %s ahead of it has priority %d: %s", o.Submission, o.Priority, rule)
+		}
+	}
+	return ""
 }
 
 func newPause(a *cli.App) *cobra.Command {
@@ -265,7 +310,7 @@ func pausing(a *cli.App, paused bool, use, short, long string) *cobra.Command {
 						Paused bool `json:"paused"`
 					}{paused})
 				}
-				a.Say("%s/%s: %sd\n", n.Repo, n.Target, use)
+				a.Say("%s: %sd\n", n, use)
 				return nil
 			})
 		},

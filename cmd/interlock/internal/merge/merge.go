@@ -15,6 +15,7 @@ import (
 	"github.com/interlockdev/interlock/client"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/merge/merger"
+	"github.com/interlockdev/interlock/merge/train"
 )
 
 // New returns the command merge.
@@ -28,16 +29,17 @@ to trees that passed. What conflicts or fails goes back to its author, and keeps
                    ▲          │
                    └─ again ─ returned
 
-A target is named REPO/TARGET, such as web/main. "interlock workspace submit" submits.`,
-		newServe(a), newList(a), newShow(a), newWhy(a), newWithdraw(a), newPause(a), newResume(a), newVerify(a), newReport(a),
-		newReplay(a), newCompare(a),
+A target is a branch of a repository, named REPO/TARGET, such as web/main or web/release/1.0.
+"interlock workspace submit" submits.`,
+		newServe(a), newList(a), newShow(a), newWhy(a), newWithdraw(a), newPause(a), newResume(a), newFreeze(a), newThaw(a),
+		newVerify(a), newReport(a), newReplay(a), newCompare(a),
 	)
 }
 
 // nameArg reads REPO/TARGET.
 func nameArg(text string) (merger.Name, error) {
 	repo, target, ok := strings.Cut(text, "/")
-	n := merger.Name{Repo: repo, Target: target}
+	n := merger.NameOf(repo, target)
 	if !ok {
 		return n, cli.Usagef("%s: name the target as REPO/TARGET, such as web/main", cli.Quote(text))
 	}
@@ -64,6 +66,11 @@ type entry struct {
 	ExpectedMS *int64 `json:"expected_ms,omitempty"`
 	// Blocker is a key that it claims and waits for.
 	Blocker string `json:"blocker,omitempty"`
+	// Priority is that of its task, and On the submission that it builds on.
+	Priority int    `json:"priority,omitempty"`
+	On       string `json:"on,omitempty"`
+	// Frozen is set if a freeze of the target keeps it from landing.
+	Frozen bool `json:"frozen,omitempty"`
 	// Resolving is the task of a resolver that has a conflict of it.
 	Resolving string `json:"resolving,omitempty"`
 	// Clashes are submissions that were in line when it came, and conflict with it.
@@ -80,7 +87,7 @@ func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) 
 	}
 	if t.Queue != n.Queue() {
 		return entry{}, nil, fmt.Errorf(
-			"task %s is in queue %s, and not a submission to %s/%s", id, cli.Clean(t.Queue), n.Repo, n.Target,
+			"task %s is in queue %s, and not a submission to %s", id, cli.Clean(t.Queue), n,
 		)
 	}
 	var s merger.Submission
@@ -88,7 +95,7 @@ func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) 
 	e := entry{
 		Submission: cmp.Or(s.Resubmits, s.ID, id.String()), Task: id.String(), State: t.State.String(), Agent: t.Agent,
 		Purpose: t.Purpose, Head: s.Head, AgeMS: t.Age.Milliseconds(),
-		Blocker: string(t.Blocker),
+		Blocker: string(t.Blocker), Priority: t.Priority, On: s.On,
 	}
 	var o merger.Outcome
 	if t.State == interlock.TaskDone && json.Unmarshal(t.Result, &o) == nil {
@@ -101,7 +108,7 @@ func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) 
 	}
 	e.Submission, e.Tries, e.Head = record.ID, record.Tries, record.Head
 	if e.Outcome == nil {
-		e.Clashes = record.Clashes
+		e.Clashes, e.Priority, e.On = record.Clashes, record.Priority, record.On
 		if record.Resolving != nil {
 			e.Resolving = record.Resolving.Task
 		}
@@ -113,9 +120,13 @@ func look(ctx context.Context, r *requests, n merger.Name, id interlock.TaskID) 
 func inLine(ctx context.Context, r *requests, n merger.Name) ([]entry, error) {
 	type withPlace struct {
 		entry
-		place uint64 // the merger has not taken those without one: they follow in the order of their tasks
+		place, ahead uint64 // the merger has not taken those without: they follow in the order of their tasks
 	}
 	var list []withPlace
+	freeze, err := merger.FreezeOf(ctx, r, n)
+	if err != nil {
+		return nil, err
+	}
 	for _, state := range []interlock.TaskState{
 		interlock.TaskRunning, interlock.TaskWaiting, interlock.TaskScheduled, interlock.TaskAsking,
 	} {
@@ -127,14 +138,20 @@ func inLine(ctx context.Context, r *requests, n merger.Name) ([]entry, error) {
 			if err != nil {
 				return nil, err
 			}
-			place := uint64(math.MaxUint64)
-			if record != nil {
-				place = record.Place
+			at := withPlace{e, math.MaxUint64, 0}
+			if record == nil { // what it will be
+				record = &merger.Record{Agent: t.Agent, Principal: t.Principal, Priority: t.Priority}
+				record.ID = e.Submission
+			} else {
+				at.place, at.ahead = record.Place, record.Ahead
 			}
-			list = append(list, withPlace{e, place})
+			at.Frozen = freeze != nil && !freeze.Lands(record)
+			list = append(list, at)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b withPlace) int { return cmp.Compare(a.place, b.place) })
+	slices.SortStableFunc(list, func(a, b withPlace) int {
+		return train.ComparePlaces(a.place, a.ahead, b.place, b.ahead)
+	})
 	entries := make([]entry, len(list))
 	for i := range list {
 		entries[i] = list[i].entry

@@ -3,7 +3,7 @@ package merge
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +24,8 @@ type audit struct {
 	Landings []auditRow      `json:"landings"`
 	Findings []merge.Finding `json:"findings"`
 	Summary  auditSummary    `json:"summary"`
+
+	signatures []merge.Signature
 }
 
 type auditSummary struct {
@@ -33,6 +35,10 @@ type auditSummary struct {
 	Damaged      int `json:"damaged"`
 	// Foreign counts the commits between landings that are none.
 	Foreign int `json:"foreign"`
+	// Rewound is 1 if the branch lacks its last landing.
+	Rewound int `json:"rewound"`
+	// Unchecked counts the landings of the server's last 1,000 that no check is known to have passed.
+	Unchecked int `json:"unchecked"`
 	// Apart counts the landings with a tree that was not checked itself.
 	Apart int `json:"apart"`
 	// Flaky counts the verdicts with a failure beside a pass.
@@ -67,19 +73,25 @@ type auditRow struct {
 	Verified  string `json:"verified"`
 	SameTree  string `json:"same_tree"`
 	Untouched string `json:"untouched_paths_untouched"`
+	// Signature is none, good, bad or unchecked, and SignedBy the fingerprint of the key of a good one.
+	Signature merge.SignatureState `json:"signature"`
+	SignedBy  string               `json:"signed_by,omitempty"`
 }
 
-// auditVerdict is what the server has of one check of a landing's tree. Without runs it has forgotten the verdict, or
-// the tree landed within a batch and was not checked itself.
+// auditVerdict is a check that has let a landing land, and what the server still has of its verdict.
 type auditVerdict struct {
-	Name     string `json:"name"`
-	Passed   bool   `json:"passed"`
-	Runs     int    `json:"runs"`
-	Failures int    `json:"failures"`
+	Name string `json:"name"`
+	// Tree is another one than the landing's if it landed within a batch, or apart.
+	Tree      string `json:"tree"`
+	Task      string `json:"task"`
+	Principal string `json:"principal,omitempty"`
+	Runs      int    `json:"runs"`
+	Failures  int    `json:"failures"`
 }
 
 func newReport(a *cli.App) *cobra.Command {
 	var b branch
+	var keys signers
 	cmd := &cobra.Command{
 		Use:   "report [REPO/TARGET]",
 		Short: "Report all landings of a branch, for an audit",
@@ -92,7 +104,7 @@ credentials, purposes, checks and their runs; it keeps those of the last 1,000 l
 print the same, as long as nothing lands and the server forgets nothing in between.
 
 Exit codes: 0 all is as it should be, or cannot be judged here; 1 a landing is not what the
-boundary makes; 69 no server answered.`,
+boundary makes, or the server knows of no check that it has passed; 69 no server answered.`,
 		Example: `  interlock merge report --repo /srv/git/web.git
   interlock merge report web/main --repo /srv/git/web.git --from 1200 -o json > audit.json`,
 		Args: cli.AtMostOneArg,
@@ -103,8 +115,11 @@ boundary makes; 69 no server answered.`,
 				if n, err = nameArg(args[0]); err != nil {
 					return err
 				}
+				if !cmd.Flags().Changed("ref") {
+					b.ref = n.Ref()
+				}
 			}
-			r, err := b.audit(cmd.Context(), a, n)
+			r, err := b.audit(cmd.Context(), a, n, keys.keys)
 			if err != nil {
 				return err
 			}
@@ -113,22 +128,31 @@ boundary makes; 69 no server answered.`,
 			} else {
 				err = r.print(a)
 			}
-			if err == nil && r.Summary.Damaged+r.Summary.Foreign > 0 {
-				err = errors.New("the branch is not what the merge boundary makes of its submissions")
+			if err == nil {
+				err = r.verdict()
 			}
 			return err
 		},
 	}
 	b.define(cmd)
+	keys.define(cmd)
 	return cmd
 }
 
-func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, error) {
-	boundary, _, head, err := b.open(ctx)
+func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name, keys []string) (*audit, error) {
+	// It is read before the branch, which is never behind it then.
+	var known merger.Target
+	if n.Repo != "" {
+		if _, err := (&requests{a.API()}).read(ctx, n.Key(), &known); err != nil {
+			return nil, err
+		}
+	}
+	boundary, _, at, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer boundary.Close()
+	head := at.Head
 	history, err := boundary.History(ctx, head, b.from)
 	if err != nil {
 		return nil, err
@@ -137,9 +161,23 @@ func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, 
 	if err != nil {
 		return nil, err
 	}
-	r := &audit{Ref: b.ref, Head: head, Landings: []auditRow{}, Findings: append([]merge.Finding{}, verified.Findings...)}
+	for _, last := range []merge.Fence{at.Fence, {Sequence: known.Sequence, Commit: known.Head}} {
+		if !rewound(verified.Findings) {
+			if err := boundary.VerifyFence(ctx, &verified, head, last); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := boundary.VerifySignatures(ctx, &verified, head, b.from, keys); err != nil {
+		return nil, err
+	}
+	r := &audit{
+		Ref: b.ref, Head: head, Landings: []auditRow{}, Findings: append([]merge.Finding{}, verified.Findings...),
+		signatures: verified.Signatures,
+	}
 	for i := range history {
 		l := judge(&history[i], verified.Findings)
+		l.Signature, l.SignedBy = r.signatures[i].State, r.signatures[i].Key
 		if verified.Truncated && l.Verified == "yes" {
 			l.Verified = "unknown" // a finding about it may have been left out
 		}
@@ -147,7 +185,11 @@ func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, 
 			if err := l.ask(ctx, &requests{a.API()}, n); err != nil {
 				return nil, err
 			}
-			if !l.Known {
+			switch {
+			case len(l.Checks) > 0:
+			case l.Known || l.Sequence+merger.KeepLandings > history[len(history)-1].Sequence:
+				r.Summary.Unchecked++
+			default:
 				r.Summary.Forgotten++
 			}
 		}
@@ -155,11 +197,30 @@ func (b *branch) audit(ctx context.Context, a *cli.App, n merger.Name) (*audit, 
 		r.count(l)
 	}
 	for _, f := range r.Findings {
-		if f.Kind == merge.FoundForeign {
+		switch f.Kind {
+		case merge.FoundForeign:
 			r.Summary.Foreign++
+		case merge.FoundRewound:
+			r.Summary.Rewound++
 		}
 	}
 	return r, nil
+}
+
+// rewound reports whether a branch was found to lack its last landing.
+func rewound(findings []merge.Finding) bool {
+	return slices.ContainsFunc(findings, func(f merge.Finding) bool { return f.Kind == merge.FoundRewound })
+}
+
+// verdict is an error if the branch is not what the boundary makes, or no check is known to have passed a landing.
+func (r *audit) verdict() error {
+	if r.Summary.Damaged+r.Summary.Foreign+r.Summary.Rewound > 0 {
+		return errNotOurs
+	}
+	if n := r.Summary.Unchecked; n > 0 {
+		return fmt.Errorf("no check is known to have passed %s", cli.Count(n, "landing", "landings"))
+	}
+	return nil
 }
 
 func (r *audit) count(l *auditRow) {
@@ -176,7 +237,7 @@ func (r *audit) count(l *auditRow) {
 		r.Summary.Apart++
 	}
 	for _, v := range l.Checks {
-		if v.Passed && v.Failures > 0 {
+		if v.Failures > 0 {
 			r.Summary.Flaky++
 		}
 	}
@@ -224,14 +285,14 @@ func (l *auditRow) ask(ctx context.Context, r *requests, n merger.Name) error {
 	if d.At != 0 {
 		l.Staged = date(d.At)
 	}
-	checks := slices.Sorted(slices.Values(d.Checks))
-	for _, name := range checks {
+	for _, p := range d.Passed {
 		var v merger.Verdict
-		if _, err := r.read(ctx, n.VerdictKey(l.Tree, name), &v); err != nil {
+		if _, err := r.read(ctx, n.VerdictKey(p.Tree, p.Check), &v); err != nil {
 			return err
 		}
-		l.Checks = append(l.Checks, auditVerdict{name, v.Passed, v.Runs, v.Failures})
+		l.Checks = append(l.Checks, auditVerdict{p.Check, p.Tree, p.Task, p.Principal, v.Runs, v.Failures})
 	}
+	slices.SortFunc(l.Checks, func(a, b auditVerdict) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
@@ -275,14 +336,13 @@ func (r *audit) print(a *cli.App) error {
 
 // checks is the checks of a landing in words.
 func (l *auditRow) checks() string {
-	if l.Apart {
-		return "apart"
-	}
 	var list []string
 	for _, v := range l.Checks {
 		text := v.Name
 		switch {
-		case v.Runs == 0:
+		case l.Apart && v.Tree != l.Tree:
+			text += " (apart)"
+		case v.Tree != l.Tree:
 			text += " (in its batch)"
 		case v.Failures > 0:
 			text += " (flaky)"

@@ -49,7 +49,13 @@ func (r *requests) Document(ctx context.Context, key interlock.Key) (interlock.D
 		return interlock.Document{}, fmt.Errorf("the server does not answer with the document %s", cli.Clean(string(key)))
 	}
 	d := &got.Documents[0]
-	return interlock.Document{Key: key, Version: d.Version, Absent: d.Absent, Body: d.Value}, nil
+	doc := interlock.Document{
+		Key: key, Version: d.Version, Absent: d.Absent, Body: d.Value, Agent: d.Agent, Principal: d.Principal,
+	}
+	if d.Age != nil {
+		doc.Age = time.Duration(*d.Age) * time.Millisecond
+	}
+	return doc, nil
 }
 
 // Task reads a task: its state, author, age, payload and result.
@@ -97,8 +103,9 @@ func taskOf(t *api.Task) (interlock.Task, error) {
 	}
 	return interlock.Task{
 		ID: id, Queue: t.Queue, State: state, Payload: t.Payload, Result: t.Result, Purpose: t.Purpose, Agent: t.Agent,
-		Principal: t.Principal, Blocker: interlock.Key(t.Blocker), Age: time.Duration(t.Age) * time.Millisecond,
-		Settled: time.Duration(t.Settled) * time.Millisecond,
+		Principal: t.Principal, DoneBy: t.DoneBy, Blocker: interlock.Key(t.Blocker),
+		Priority: t.Priority,
+		Age:      time.Duration(t.Age) * time.Millisecond, Settled: time.Duration(t.Settled) * time.Millisecond,
 	}, err
 }
 
@@ -112,9 +119,29 @@ func (r *requests) CancelTask(ctx context.Context, id interlock.TaskID, reason s
 }
 
 // Put writes a document of JSON, whatever was there.
-func (r *requests) Put(ctx context.Context, key interlock.Key, body []byte) error {
+func (r *requests) Put(ctx context.Context, key interlock.Key, body []byte) (err error) {
+	for range 5 { // others may write it meanwhile
+		err = r.replace(ctx, key, api.WriteRequest{Put: json.RawMessage(body)})
+		if !cli.IsRefused(err, interlock.CodeStale) {
+			break
+		}
+	}
+	return err
+}
+
+// replace writes a document in place of the one that is there now.
+func (r *requests) replace(ctx context.Context, key interlock.Key, w api.WriteRequest) error {
+	d, err := r.Document(ctx, key)
+	if err != nil {
+		return err
+	}
+	read := api.ReadRequest{Key: api.Key(key), Absent: d.Absent}
+	if !d.Absent {
+		read.Version = &d.Version
+	}
+	w.Key = api.Key(key)
 	commit := &api.CommitRequest{Agent: cli.OwnName()}
-	commit.Writes = []api.WriteRequest{{Key: api.Key(key), Put: json.RawMessage(body)}}
+	commit.Reads, commit.Writes = []api.ReadRequest{read}, []api.WriteRequest{w}
 	return r.post(ctx, "/v1/commits", commit, nil)
 }
 

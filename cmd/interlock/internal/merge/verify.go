@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -28,53 +29,71 @@ func (b *branch) define(cmd *cobra.Command) {
 	f.Uint64Var(&b.from, "from", 0, "begin at the landing with this `number` (default: the first)")
 }
 
-// open opens a boundary that writes nothing into the repository, and returns the branch's head.
-func (b *branch) open(ctx context.Context) (*merge.Boundary, git.Repository, string, error) {
+// open opens a boundary that writes nothing into the repository, and returns where the branch is.
+func (b *branch) open(ctx context.Context) (*merge.Boundary, git.Repository, merge.Position, error) {
 	repo, err := repository(ctx, b.repo)
 	if err != nil {
-		return nil, repo, "", err
+		return nil, repo, merge.Position{}, err
 	}
 	if err := git.CheckRef(b.ref); err != nil {
-		return nil, repo, "", cli.Usagef("--ref: %w", err)
+		return nil, repo, merge.Position{}, cli.Usagef("--ref: %w", err)
 	}
 	at, err := (&merge.Target{Repository: repo, Ref: b.ref}).Read(ctx)
 	if err != nil {
-		return nil, repo, "", err
+		return nil, repo, at, err
 	}
 	profile, err := b.profile(ctx)
 	if err != nil {
-		return nil, repo, "", err
+		return nil, repo, at, err
 	}
 	boundary, err := merge.Open(ctx, merge.Config{Repository: repo.Dir, Profile: profile, Discard: true})
-	return boundary, repo, at.Head, err
+	return boundary, repo, at, err
 }
 
 func newVerify(a *cli.App) *cobra.Command {
 	var b branch
+	var keys signers
 	cmd := &cobra.Command{
-		Use:   "verify",
+		Use:   "verify [REPO/TARGET]",
 		Short: "Compute every landing of a branch again",
 		Long: `Compute every landing of a branch again, from the repository alone, and compare: each must have
 the tree and the commit that its submission makes of the landing before, and leave alone what
-the submission does not touch. It asks no server, and writes nothing.
+the submission does not touch. A branch that was rewound behind its last landing is named. It
+writes nothing, and asks no server unless REPO/TARGET is named: then it also prints which check has
+passed each landing, and which credential has reported that.
+The server keeps this of the last 1,000 landings. With REPO/TARGET, --ref is that of the target.
+
+Signatures are read with your gpg keys, and without the configuration of git. The key of each is
+printed, and a bad one is damage. With --signed-by each landing must have a good one of such a key,
+so that a landing which another program has made is found.
 
 Repeat the --renumber of "merge serve" here; a landing that was renumbered by another command is
 named, with both digests.
 
 Exit codes: 0 all is as it should be, or cannot be judged here: another git or command made it,
-or a submission is gone; 1 a landing is not what the boundary makes.`,
-		Example:     `  interlock merge verify --repo /srv/git/web.git --ref refs/heads/main`,
-		Args:        cli.NoArgs,
-		Annotations: map[string]string{cli.Offline: "true"},
-		RunE: func(cmd *cobra.Command, _ []string) error {
+or a submission is gone; 1 a landing is not what the boundary makes, or the server knows of no
+check that it has passed; 69 no server answered.`,
+		Example: `  interlock merge verify --repo /srv/git/web.git --ref refs/heads/main
+  interlock merge verify web/main --repo /srv/git/web.git`,
+		Args: cli.AtMostOneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			boundary, _, head, err := b.open(ctx)
+			if len(args) == 1 {
+				return b.verifyChecked(ctx, a, args[0], keys.keys)
+			}
+			boundary, _, at, err := b.open(ctx)
 			if err != nil {
 				return err
 			}
 			defer boundary.Close()
-			report, err := boundary.Verify(ctx, head, b.from, nil)
+			report, err := boundary.Verify(ctx, at.Head, b.from, nil)
 			if err != nil {
+				return err
+			}
+			if err := boundary.VerifyFence(ctx, &report, at.Head, at.Fence); err != nil {
+				return err
+			}
+			if err := boundary.VerifySignatures(ctx, &report, at.Head, b.from, keys.keys); err != nil {
 				return err
 			}
 			if a.JSON() {
@@ -85,17 +104,70 @@ or a submission is gone; 1 a landing is not what the boundary makes.`,
 				for _, f := range report.Findings {
 					a.Say("%s %.12s: %s\n", f.Kind, f.Commit, cli.Clean(f.Detail))
 				}
-				a.Say("%s, %d as computed again\n", cli.Count(report.Landings, "landing", "landings"), report.Same)
+				text := ""
+				if report.Requests > 0 {
+					text = fmt.Sprintf(", %d through requests", report.Requests)
+				}
+				a.Say("%s, %d as computed again%s\n", cli.Count(report.Landings, "landing", "landings"), report.Same, text)
+				if text := summary(report.Signatures); text != "" {
+					a.Say("%s\n", text)
+				}
 			}
 			if report.Damaged() {
-				return errors.New("the branch is not what the merge boundary makes of its submissions")
+				return errNotOurs
 			}
 			return nil
 		},
 	}
 	b.define(cmd)
+	keys.define(cmd)
 	return cmd
 }
+
+// verifyChecked is verify with what the server knows of the checks.
+func (b *branch) verifyChecked(ctx context.Context, a *cli.App, target string, keys []string) error {
+	n, err := nameArg(target)
+	if err != nil {
+		return err
+	}
+	b.ref = n.Ref()
+	r, err := b.audit(ctx, a, n, keys)
+	if err != nil {
+		return err
+	}
+	if a.JSON() {
+		if err := a.Print(r); err != nil {
+			return err
+		}
+	} else {
+		for i := range r.Landings {
+			l := &r.Landings[i]
+			text := "no check is known to have passed"
+			for j, v := range l.Checks {
+				if text += ", "; j == 0 {
+					text = ""
+				}
+				text += fmt.Sprintf("%s passed by %s (%s)", v.Name, cli.OrDash(cli.Clean(v.Principal)), v.Task)
+			}
+			a.Say("landing %d %.12s: %s\n", l.Sequence, l.Commit, text)
+		}
+		for _, f := range r.Findings {
+			a.Say("%s %.12s: %s\n", f.Kind, f.Commit, cli.Clean(f.Detail))
+		}
+		s := &r.Summary
+		a.Say(
+			"%s, %d as computed again, %d without a check\n", cli.Count(s.Landings, "landing", "landings"), s.Verified,
+			s.Unchecked,
+		)
+		if text := summary(r.signatures); text != "" {
+			a.Say("%s\n", text)
+		}
+	}
+	return r.verdict()
+}
+
+// errNotOurs is that a branch has other commits than the boundary makes.
+var errNotOurs = errors.New("the branch is not what the merge boundary makes of its submissions")
 
 func newReplay(a *cli.App) *cobra.Command {
 	var b branch
@@ -114,16 +186,17 @@ fails if it differs. It asks no server.`,
 			if to == "" {
 				return cli.Usagef("--to is missing: name a folder that does not exist yet")
 			}
-			boundary, repo, head, err := b.open(ctx)
+			boundary, repo, at, err := b.open(ctx)
 			if err != nil {
 				return err
 			}
 			defer boundary.Close()
+			head := at.Head
 			turns, err := boundary.Turns(ctx, head, b.from)
 			if err != nil {
 				return err
 			}
-			got, err := replay(ctx, repo, to, b.ref, boundary.Profile(), turns)
+			got, err := replay(ctx, repo, to, b.ref, boundary.Profile(), turns, head)
 			if err != nil {
 				return err
 			}
@@ -148,7 +221,7 @@ fails if it differs. It asks no server.`,
 
 // replay lands turns in a new repository, and sets its branch.
 func replay(
-	ctx context.Context, from git.Repository, to, ref string, profile merge.Profile, turns []merge.Turn,
+	ctx context.Context, from git.Repository, to, ref string, profile merge.Profile, turns []merge.Turn, end string,
 ) (string, error) {
 	if err := os.Mkdir(to, 0o777); errors.Is(err, fs.ErrExist) {
 		return "", cli.Usagef("--to %s is there already: name a folder that replay makes", cli.Quote(to))
@@ -170,6 +243,9 @@ func replay(
 	head, err := merge.Replay(ctx, boundary, from, turns)
 	if err != nil {
 		return "", err
+	}
+	if head != end && boundary.Carry(ctx, from, end, head) == nil { // the last landings came by a request
+		head = end
 	}
 	_, err = again.Output(ctx, "update-ref", ref, head)
 	return head, err

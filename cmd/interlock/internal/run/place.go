@@ -32,7 +32,7 @@ func (l *waiterRow) queued(ticket interlock.Ticket, holders []interlock.Holder) 
 	for i := range holders {
 		list[i] = cli.HolderOf(&holders[i])
 	}
-	if err := acquire.OwnLease(list); err != nil {
+	if err := acquire.OwnLease(list, acquire.ChoiceOf(l.r.q.Request(l.r.claims))); err != nil {
 		l.cancel(err)
 		return
 	}

@@ -39,6 +39,7 @@ type invocation struct {
 	note      string
 	killAfter time.Duration
 	quiet     bool
+	seat      string   // a file; "" for none
 	documents bool     // the command gets those at the keys
 	pass      []string // variables for the command that repeat flags
 
@@ -159,6 +160,10 @@ lease was lost (and the command was ended), 2 wrong flags or keys.`,
 	f := cmd.Flags()
 	f.BoolVar(&r.skip, "skip", false, "when the keys are held already, do nothing and exit with 0")
 	f.StringVar(&r.note, "note", "", "a `text` for the next holder")
+	f.StringVar(
+		&r.seat, "seat", "",
+		"a `file` that stands for this run across restarts: if it is killed, the next one takes its lease over at once",
+	)
 	f.BoolVar(&r.documents, "documents", false, "hand the documents at the keys to the command, in a file")
 	cli.DurationVar(
 		f, &r.killAfter, "kill-after", 0,
@@ -179,7 +184,7 @@ func (r *invocation) run(ctx context.Context) error {
 	r.signals = make(chan os.Signal, 16)
 	cli.Notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(r.signals)
-	c, err := link.Dial(ctx, r.a, r.q.Agent, r.q.TTL)
+	c, err := link.DialSeat(ctx, r.a, r.q.Agent, r.q.TTL, r.seat)
 	if err != nil {
 		return err
 	}
@@ -422,6 +427,9 @@ func (r *invocation) work(c *client.Client, lease *client.Lease) (job.Result, er
 		Path: r.path, Argv: r.argv, Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		KillAfter: r.killAfter, Lost: lease.Context().Done(), TTL: lease.Info().TTL,
 		Tell: r.a.Complain, Signals: r.signals,
+	}
+	if r.under != nil && r.under.Files != nil {
+		j.Files = r.under.Files
 	}
 	end := func(_ int, err error) error { return err }
 	if r.under != nil && r.under.Box != nil {

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/interlockdev/interlock"
 	"github.com/interlockdev/interlock/client"
@@ -24,6 +25,8 @@ type Under struct {
 	// Pass has the flags of the connection as variables; see link.Repeated.
 	Pass  []string
 	Quiet bool
+	// Files are the standard input, output and error. Nil means those of this process.
+	Files []*os.File
 	// Prepare is called when the lease is held, before the command is looked up and started. It may
 	// change all of the above but Claims and Flags, and acquire more in the session of the client. It may be nil.
 	Prepare func(ctx context.Context, c *client.Client, u *Under) error

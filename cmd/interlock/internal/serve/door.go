@@ -26,10 +26,10 @@ type door struct {
 	close   func()
 }
 
-// logins lets browsers in, with the dashboard; nil: without it.
-func openDoors(api http.Handler, logins *server.Logins, log *slog.Logger) (*doors, error) {
-	protocol := mcp.NewHandler(mcp.HandlerConfig{API: api, Version: cli.Version(), Log: log})
-	hooks := hook.NewHandler(hook.Config{API: api, Log: log})
+// logins lets browsers in, with the dashboard; nil: without it. disk lets hooks look at this machine's disk.
+func openDoors(api http.Handler, logins *server.Logins, disk bool, log *slog.Logger) (*doors, error) {
+	protocol := mcp.NewHandler(mcp.HandlerConfig{API: api, Version: cli.Version(), Unread: server.Unread, Log: log})
+	hooks := hook.NewHandler(hook.Config{API: api, Disk: disk, Log: log})
 	d := &doors{api: api, list: []door{
 		{path: "/mcp", handler: protocol, close: protocol.Close},
 		{path: hook.Path, handler: hooks, close: hooks.Close},

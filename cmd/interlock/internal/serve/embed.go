@@ -38,4 +38,6 @@ func (e *Embedded) Err() error {
 }
 
 // Close ends the server in order.
-func (e *Embedded) Close(ctx context.Context) error { return e.p.tenure.close(ctx) }
+func (e *Embedded) Close(ctx context.Context) error {
+	return e.p.tenure.close(ctx, e.p.tenure.shard.Close)
+}

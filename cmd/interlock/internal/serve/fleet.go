@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -56,6 +55,9 @@ type fleet struct {
 // defaultShards is how many shards a journal in an engine is made with.
 const defaultShards = 16
 
+// settle is how long the first server of a journal waits for a restore that was started beside it.
+const settle = time.Second
+
 // joinPause is the time between two attempts to read the directory of shards.
 const joinPause = 500 * time.Millisecond
 
@@ -74,11 +76,22 @@ func newFleet(p *process) (*fleet, error) {
 			return nil, errors.Join(err, f.closeStores())
 		}
 	}
-	security, err := p.peerSecurity()
-	if err != nil {
-		return nil, errors.Join(err, f.closeStores())
+	if p.cfg.PeerCA != "" {
+		if p.authorities, err = server.LoadAuthorities(p.cfg.PeerCA, p.log); err != nil {
+			return nil, errors.Join(fmt.Errorf("--peer-ca: %w", err), f.closeStores())
+		}
 	}
-	f.forward = server.NewForwarder(security)
+	f.forward = server.NewForwarder(p.peerSecurity(), p.authorities)
+	f.forward.Suspect = func(http string) {
+		if n := f.node.Load(); n != nil {
+			n.Suspect(http)
+		}
+	}
+	f.forward.Woken = func() {
+		if n := f.node.Load(); n != nil {
+			n.Look()
+		}
+	}
 	cfg := p.serverConfig()
 	cfg.Forward, cfg.Operations = f.forward, f
 	if f.router, err = server.NewRouter(cfg, f); err != nil {
@@ -90,23 +103,11 @@ func newFleet(p *process) (*fleet, error) {
 }
 
 // peerSecurity returns how calls to other servers are encrypted; nil without TLS.
-func (p *process) peerSecurity() (*tls.Config, error) {
+func (p *process) peerSecurity() *tls.Config {
 	if p.certificate == nil {
-		return nil, nil
+		return nil
 	}
-	security := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.cfg.PeerName}
-	if p.cfg.PeerCA == "" {
-		return security, nil
-	}
-	pem, err := os.ReadFile(p.cfg.PeerCA)
-	if err != nil {
-		return nil, fmt.Errorf("--peer-ca: %w", err)
-	}
-	security.RootCAs = x509.NewCertPool()
-	if !security.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--peer-ca: %s contains no certificate", p.cfg.PeerCA)
-	}
-	return security, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.cfg.PeerName}
 }
 
 func (p *process) scheme() string {
@@ -173,10 +174,18 @@ func (f *fleet) Peers() (list []server.Peer) {
 	if n == nil {
 		return nil
 	}
-	for _, m := range n.View().Members {
+	v := n.View()
+	by := map[string]int{}
+	for _, m := range v.Members {
+		for _, id := range m.Unreached {
+			by[id]++
+		}
+	}
+	for _, m := range v.Members {
 		list = append(list, server.Peer{
 			ID: m.ID, Active: server.Active{HTTP: m.HTTP, GRPC: m.GRPC}, Version: m.Version,
-			Weight: max(1, int(m.Weight)), Draining: m.Draining,
+			Weight: max(1, int(m.Weight)), Draining: m.Draining, Unreached: v.Unreached[m.ID], UnreachedBy: by[m.ID],
+			Silent: v.Silent(m.ID, time.Now()),
 		})
 	}
 	return list
@@ -189,8 +198,9 @@ func locate(v *cluster.View, s int) server.Location {
 	}
 	if l, ok := v.Owned[s].(*leadership); ok {
 		at.Server, at.Streams = l.server, l.streams
-	} else if m := v.Holders[s]; m != nil && m.ID != v.Me {
+	} else if m := v.Holders[s]; m != nil && m.ID != v.Me && m.HTTP != v.Address {
 		at.Active = server.Active{HTTP: m.HTTP, GRPC: m.GRPC, RESP: m.RESP}
+		at.Unreached = v.Unreached[m.ID]
 	}
 	return at
 }
@@ -217,7 +227,6 @@ func (f *fleet) run(ctx context.Context, announce func(role string)) {
 
 // join reads or makes the directory of shards, for as long as that takes.
 func (f *fleet) join(ctx context.Context, announce func(string)) (*cluster.Node, error) {
-	said := ""
 	for {
 		node, err := cluster.Join(ctx, f.config(announce), func(ctx context.Context) (int, error) {
 			empty, err := f.store.Empty(ctx)
@@ -237,9 +246,8 @@ func (f *fleet) join(ctx context.Context, announce func(string)) (*cluster.Node,
 		if err = datadir.OpenError(f.p.cfg.where(), err); f.fatal(err) {
 			return nil, err
 		}
-		if text := err.Error(); text != said && ctx.Err() == nil {
-			said = text
-			f.p.log.Warn("the journal's engine does not name an active server", "journal", f.p.cfg.where(), "error", err)
+		if ctx.Err() == nil {
+			f.p.log.Warn("the directory of shards cannot be read", "journal", f.p.cfg.where(), "error", err)
 		}
 		select {
 		case <-time.After(joinPause):
@@ -261,16 +269,27 @@ func (f *fleet) config(announce func(string)) cluster.Config {
 		me.RESP = advertisedRESP(p.resp, me.GRPC)
 	}
 	return cluster.Config{
-		Me: me, Writes: record.UsualFormat, TTL: p.cfg.StandbyAfter,
+		Me: me, Writes: record.UsualFormat, TTL: p.cfg.StandbyAfter, Settle: settle,
 		Directory: f.store.Shared(cluster.DirectoryName), Table: f.store.Shared(cluster.ServersName),
-		Open: f.own, Fatal: f.fatal, Changed: func(v *cluster.View) { f.changed(v, announce) }, Logger: p.log,
+		Open: f.own, Fatal: f.fatal, Probe: f.probe, Wake: f.wake,
+		Changed: func(v *cluster.View) { f.changed(v, announce) }, Logger: p.log,
+	}
+}
+
+func (f *fleet) probe(ctx context.Context, m cluster.Member) error {
+	return f.forward.Probe(ctx, server.Active{HTTP: m.HTTP, GRPC: m.GRPC})
+}
+
+func (f *fleet) wake(ctx context.Context, m cluster.Member) {
+	if err := f.forward.Wake(ctx, server.Active{HTTP: m.HTTP}); err != nil && ctx.Err() == nil {
+		f.p.log.Debug("another server was not told of a change: it sees it half a second later", "http", m.HTTP, "error", err)
 	}
 }
 
 // fatal reports whether an error of opening a journal will not pass by itself.
 func (f *fleet) fatal(err error) bool {
 	code := cli.ExitCode(err)
-	return code == cli.ExitDamaged || code == cli.ExitNewer || code == cli.ExitUsage
+	return code == cli.ExitDamaged || code == cli.ExitNewer || code == cli.ExitUsage || code == cli.ExitFilling
 }
 
 // own makes this server the owner of a shard.
@@ -317,6 +336,14 @@ func (f *fleet) sibling(shard int) (*remote.Store, error) {
 	return from.Shard(shard), nil
 }
 
+// shards returns the number of shards of the journal, as far as it is known.
+func (f *fleet) shards() int {
+	if n := f.node.Load(); n != nil {
+		return n.View().Directory.All()
+	}
+	return 1
+}
+
 func (f *fleet) closeStores() error {
 	err := f.store.Close()
 	for _, s := range f.stores {
@@ -340,7 +367,7 @@ func (t *leadership) Leave(ctx context.Context) {
 		Code:    interlock.CodeShuttingDown,
 		Message: "the shard moves to another server: connect again in a moment; leases and places in line are kept",
 	})
-	if err := t.close(ctx); err != nil {
+	if err := t.close(ctx, t.shard.HandOver); err != nil {
 		t.log.Warn("a shard was not left in order", "error", err)
 	}
 }
@@ -364,13 +391,16 @@ func (t *leadership) Abandon(ctx context.Context) {
 // changed announces this server's role.
 func (f *fleet) changed(v *cluster.View, announce func(string)) {
 	owned, reached := 0, true
+	list := make([]server.Location, len(v.Owned))
 	for s := range v.Owned {
 		at := locate(v, s)
+		list[s] = at
 		if at.Server != nil {
 			owned++
 		}
 		reached = reached && (at.Server != nil || at.Active.HTTP != "")
 	}
+	f.forward.Follow(list)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	role := f.role

@@ -79,7 +79,11 @@ func openLeadership(
 ) (_ *leadership, err error) {
 	lines := &collector{to: os.Stderr}
 	t := &leadership{log: p.log, observer: server.NewObserver(p.cfg.logger(lines), lines.flush)}
-	t.observer.LimitSeries(p.cfg.MetricSeries)
+	shards := 1
+	if p.fleet != nil {
+		shards = p.fleet.shards()
+	}
+	t.observer.LimitSeries(server.SeriesOfShard(p.cfg.MetricSeries, shards))
 	defer func() {
 		if err == nil {
 			return
@@ -109,7 +113,7 @@ func openLeadership(
 		Journal: j, Number: number, Logger: p.log, Observer: t.observer, Unattributed: p.cfg.MetricSeries == 0,
 		FenceJump:     jump,
 		SnapshotBytes: p.cfg.SnapshotBytes, KeepBytes: p.cfg.KeepBytes, MaxWaiting: p.cfg.MaxWaiting,
-		LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
+		Desk: p.desk, LowMemory: p.memory.low.Load, MaxAhead: p.cfg.MaxDowntime,
 	})
 	collect()
 	if errors.Is(err, shard.ErrClock) {
@@ -177,11 +181,11 @@ func (t *leadership) drain(ctx context.Context) {
 	}
 }
 
-// close ends the tenure in order.
-func (t *leadership) close(ctx context.Context) error {
+// close ends the tenure in order. end is a way to close the shard.
+func (t *leadership) close(ctx context.Context, end func(context.Context) error) error {
 	t.server.Drain() // ends the sending
 	t.sending.Wait()
-	err := t.shard.Close(ctx)
+	err := end(ctx)
 	t.observer.Close()
 	if err == nil {
 		return nil

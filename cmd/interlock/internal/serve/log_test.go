@@ -3,10 +3,14 @@ package serve
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // writes notes what is written at once.
@@ -85,5 +89,76 @@ func TestLogForGoogleCloud(t *testing.T) {
 	if got := line.String(); !strings.Contains(got, `"severity":"INFO","message":"ready","level":"high"`) ||
 		!strings.Contains(got, `"inside":{"msg":"kept","trace_id":"kept"}`) {
 		t.Errorf("a group is %s", got)
+	}
+}
+
+// A cause has one line in a minute, whatever number its fields have; the next one counts those between. What is no
+// warning, or another cause, is never left out.
+func TestACauseHasALineAMinute(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var out bytes.Buffer
+		log := slog.New(newQuiet(slog.NewJSONHandler(&out, nil)))
+		now := time.Unix(0, 0)
+		last, more := map[string]time.Time{}, map[string]int{}
+		for range 300 {
+			now = now.Add(time.Duration(random.IntN(8000)) * time.Millisecond)
+			level := []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[random.IntN(3)]
+			host, why, logger := string(rune('a'+random.IntN(2))), "refused", log
+			if random.IntN(2) == 0 {
+				why = "full"
+			}
+			r := slog.NewRecord(now, level, "it failed", 0)
+			r.Add("shard", random.IntN(16), "error", fmt.Errorf("index %d: %s", random.IntN(1000), why))
+			if random.IntN(2) == 0 {
+				logger = log.With("http", "h1"+host)
+			} else {
+				r.Add("http", "h2"+host)
+				host += "2"
+			}
+			if err := logger.Handler().Handle(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			// Levels share a cause: the message is the same.
+			key := host + why
+			at, known := last[key]
+			want := ""
+			switch {
+			case level == slog.LevelInfo:
+				want = "{"
+			case known && now.Sub(at) < time.Minute:
+				more[key]++
+			default:
+				want = "{"
+				if n := more[key]; n > 0 {
+					want = fmt.Sprintf(`"repeated":%d}`, n)
+				}
+				last[key], more[key] = now, 0
+			}
+			if got := out.String(); (want == "") != (got == "") || !strings.Contains(got, want) ||
+				!strings.Contains(want, "repeated") && strings.Contains(got, "repeated") {
+				t.Fatalf("seed %d: the line is %q, want %q", seed, got, want)
+			}
+			out.Reset()
+		}
+	}
+}
+
+// At level debug nothing is left out, and so many causes that they are not remembered are.
+func TestEveryLineIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(newQuiet(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	log.Warn("again")
+	log.Warn("again")
+	if n := strings.Count(out.String(), "\n"); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+	out.Reset()
+	log = slog.New(newQuiet(slog.NewTextHandler(&out, nil)))
+	for i := range 2 * mostCauses {
+		log.Warn("again", "name", strconv.Itoa(i))
+	}
+	if n := strings.Count(out.String(), "\n"); n != 2*mostCauses {
+		t.Errorf("%d lines, want %d", n, 2*mostCauses)
 	}
 }

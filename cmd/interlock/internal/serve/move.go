@@ -201,7 +201,8 @@ func (f *fleet) away() error {
 	return &interlock.Error{
 		Code: interlock.CodeOutcomeUnknown,
 		Message: fmt.Sprintf(
-			"the journal's engine at %s does not answer: see interlock admin shards, and repeat", f.p.cfg.where(),
+			"the journal's engine at %s does not answer: when it does, look at interlock admin shards, and repeat",
+			f.p.cfg.where(),
 		),
 	}
 }

@@ -18,14 +18,17 @@ import (
 	"github.com/interlockdev/interlock/journal"
 	"github.com/interlockdev/interlock/resp"
 	"github.com/interlockdev/interlock/server"
+	"github.com/interlockdev/interlock/shard"
 )
 
 // process is a running server: its APIs, and behind them the shards that it owns.
 type process struct {
 	cfg         *serveConfig
 	log         *slog.Logger
+	started     time.Time
 	credentials *server.Credentials
 	certificate *server.Certificate
+	authorities *server.Authorities // of other servers
 	files       map[interlock.Namespace]*file.Dir
 
 	http, grpc   net.Listener
@@ -34,6 +37,8 @@ type process struct {
 	front        server.Front
 	doors        *doors
 	memory       *memory
+	desk         *shard.Desk // of the readers of the journals
+	past         *shard.Past
 	httpServer   *http.Server
 	streamServer *server.StreamServer
 	failed       chan error   // of a listener
@@ -47,7 +52,10 @@ type process struct {
 // startProcess opens the journal, replays it and serves both APIs; or, where servers share the
 // shards, serves both APIs as a router.
 func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *process, err error) {
-	p := &process{cfg: cfg, log: log, failed: make(chan error, 3), memory: watchMemory(cfg.MaxMemory, log)}
+	p := &process{
+		cfg: cfg, log: log, started: time.Now(), failed: make(chan error, 3), memory: watchMemory(cfg.MaxMemory, log),
+		desk: shard.NewDesk(0), past: shard.NewPast(),
+	}
 	p.preparePushing()
 	if err := p.configure(cfg); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
@@ -58,7 +66,7 @@ func startProcess(ctx context.Context, cfg *serveConfig, log *slog.Logger) (_ *p
 		}
 	}()
 	if cfg.Restore != "" {
-		if err := p.restore(ctx, cfg); err != nil {
+		if err := cfg.restore(ctx, log); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +121,8 @@ func (p *process) configure(cfg *serveConfig) (err error) {
 			return err
 		}
 	}
-	if p.doors, err = openDoors(p.front.HTTPHandler(), logins, p.log); err != nil {
+	disk := cfg.HookDisk || p.credentials == nil && !cfg.Insecure && cfg.PublicURL == "" && len(cfg.Hosts) == 0
+	if p.doors, err = openDoors(p.front.HTTPHandler(), logins, disk, p.log); err != nil {
 		return err
 	}
 	if cfg.Insecure && p.credentials == nil {
@@ -131,28 +140,28 @@ func (p *process) listen(ctx context.Context, cfg *serveConfig) (err error) {
 		limit = connectionsFor(mayOpen())
 	}
 	gate := server.NewGate(limit, p.log)
-	if p.http, err = listenTCP(ctx, cfg.HTTP, gate, p.certificate == nil); err != nil {
+	if p.http, err = listenTCP(ctx, cfg.HTTP, gate); err != nil {
 		return fmt.Errorf("--http: %w: choose another address, or stop what uses it", err)
 	}
-	if p.grpc, err = listenTCP(ctx, cfg.GRPC, gate, false); err != nil {
+	if p.grpc, err = listenTCP(ctx, cfg.GRPC, gate); err != nil {
 		return fmt.Errorf("--grpc: %w: choose another address, or stop what uses it", err)
 	}
 	if cfg.RESP != "" {
-		if p.resp, err = listenTCP(ctx, cfg.RESP, gate, false); err != nil {
+		if p.resp, err = listenTCP(ctx, cfg.RESP, gate); err != nil {
 			return fmt.Errorf("--resp: %w: choose another address, or stop what uses it", err)
 		}
 	}
 	return nil
 }
 
-// listenTCP listens behind a gate, which refuses in words of HTTP where they are understood.
-func listenTCP(ctx context.Context, addr string, gate *server.Gate, words bool) (net.Listener, error) {
+// listenTCP listens behind a gate.
+func listenTCP(ctx context.Context, addr string, gate *server.Gate) (net.Listener, error) {
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return gate.Listener(l.(*net.TCPListener), words), nil
+	return gate.Listener(l.(*net.TCPListener)), nil
 }
 
 // serve lets the APIs answer.
@@ -165,12 +174,7 @@ func (p *process) serve() {
 		p.streamServer = p.front.StreamServer(nil)
 	}
 	go func() {
-		err := error(nil)
-		if p.certificate != nil {
-			err = p.httpServer.ServeTLS(p.http, "", "")
-		} else {
-			err = p.httpServer.Serve(p.http)
-		}
+		err := server.ServeStrict(p.httpServer, p.http)
 		if !errors.Is(err, http.ErrServerClosed) {
 			p.failed <- err
 		}
@@ -210,6 +214,7 @@ func (p *process) serverConfig() server.Config {
 		JournalKind: p.cfg.place.Kind, Credentials: p.credentials, Hosts: p.cfg.hosts(), Files: p.files,
 		Webhooks:        server.WebhookConfig{Allow: p.cfg.WebhookAllow, PublicURL: p.cfg.PublicURL},
 		MaxEventStreams: p.cfg.MaxEventStreams, MaxInFlight: p.memory.inFlight(), Version: cli.Version(), Logger: p.log,
+		Desk: p.desk, Past: p.past, Started: p.started,
 	}
 	if p.pusher != nil {
 		cfg.Process = p.pusher
@@ -248,21 +253,29 @@ func (p *process) why() error {
 
 // reload reads again what can be read again, and reports whether there is any. Unusable files
 // leave the old state.
-func (p *process) reload() (any bool) {
+func (p *process) reload(log *slog.Logger) (any bool) {
 	if p.credentials != nil {
 		any = true
 		if err := p.credentials.Reload(); err != nil {
-			p.log.Error("the credentials stay as they were", "error", err)
+			log.Error("the credentials stay as they were", "error", err)
 		} else {
-			p.log.Info("credentials were read again")
+			log.Info("credentials were read again")
 		}
 	}
 	if p.certificate != nil {
 		any = true
 		if err := p.certificate.Reload(); err != nil {
-			p.log.Error("the certificate stays as it was", "error", err)
+			log.Error("the certificate stays as it was", "error", err)
 		} else {
-			p.log.Info("the certificate was read again")
+			log.Info("the certificate was read again")
+		}
+	}
+	if p.authorities != nil {
+		any = true
+		if err := p.authorities.Reload(); err != nil {
+			log.Error("the authorities of other servers stay as they were", "error", err)
+		} else {
+			log.Info("the authorities of other servers were read again")
 		}
 	}
 	return any
@@ -298,7 +311,7 @@ func (p *process) shutdown(ctx context.Context, limit time.Duration) error {
 	p.streamServer.Stop()
 	p.stopPushing()
 	if p.tenure != nil {
-		if err := p.tenure.close(ctx); err != nil {
+		if err := p.tenure.close(ctx, p.tenure.shard.Close); err != nil {
 			return err
 		}
 	}

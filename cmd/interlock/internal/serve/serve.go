@@ -27,7 +27,7 @@ type serveConfig struct {
 	RESP, RESPStrip        string
 	RESPTest               bool
 	Credentials            string
-	UI                     bool
+	UI, HookDisk           bool
 	TLSCert, TLSKey        string
 	Insecure               bool
 	WebhookAllow           []string
@@ -89,9 +89,9 @@ Without credentials it listens on loopback only. Make a credential with
 
 On SIGTERM or SIGINT it shuts down: it grants nothing more, asks its clients to reconnect,
 writes everything and exits with 0; a second signal ends it at once. Leases and places in
-line are kept either way. SIGHUP reads the credentials and the certificate again; without
-either it stops a server that was started on a terminal, since the terminal is gone then,
-and has no effect on any other.
+line are kept either way. The credentials and the certificate are read again when their
+files change, and at once on SIGHUP; without either SIGHUP stops a server that was started on
+a terminal, since the terminal is gone then, and has no effect on any other.
 
 Exit codes: 0 stopped as asked, 2 wrong flags or configuration, 3 the journal is
 damaged, 4 another server holds the journal, 5 a newer version wrote the journal, 6 the
@@ -141,6 +141,11 @@ use.`,
 	)
 	f.StringVar(&cfg.Credentials, "credentials", "", "`file` of credentials, made by interlock credential create")
 	f.BoolVar(&cfg.UI, "ui", true, "offer the dashboard to browsers, at /ui/")
+	f.BoolVar(
+		&cfg.HookDisk, "hook-disk", false,
+		"look at this machine's disk for hooks of callers at its loopback address: keys then tell where links lead "+
+			"(always so without credentials, --host, --public-url and --insecure)",
+	)
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate (PEM); both listeners then accept only TLS")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with the certificate's key (PEM)")
 	f.BoolVar(
@@ -238,13 +243,16 @@ use.`,
 func (c *serveConfig) checkStores() error {
 	c.stores = map[string]datadir.Place{}
 	for _, text := range c.Stores {
-		name, url, _ := strings.Cut(text, "=")
+		name, url, ok := strings.Cut(text, "=")
+		if !ok || !placement.ValidStore(name) { // without a name the URL may have stood for it
+			return cli.Usagef("--store: want NAME=URL, a name of a-z, 0-9 and -, and an engine")
+		}
 		place, err := datadir.ParsePlace(url, c.AllowLoss)
 		switch {
 		case err != nil:
-			return cli.Usagef("--store %s: %w", cli.Clean(name), err)
-		case !placement.ValidStore(name) || !place.Remote():
-			return cli.Usagef("--store %s: want NAME=URL, a name of a-z, 0-9 and -, and an engine", cli.Clean(name))
+			return cli.Usagef("--store %s=%s: %w", name, datadir.Shown(url), err)
+		case !place.Remote():
+			return cli.Usagef("--store %s: want NAME=URL, with the URL of an engine", name)
 		case !c.place.Remote():
 			return cli.Usagef("--store: a journal in a directory has one shard: put it into an engine with --journal")
 		}
@@ -261,16 +269,25 @@ func (c *serveConfig) check() error {
 	case c.Journal != "":
 		place, err := datadir.ParsePlace(c.Journal, c.AllowLoss)
 		if err != nil {
-			return cli.Usagef("--journal %s: %w", cli.Clean(c.Journal), err)
+			return cli.Usagef("--journal %s: %w", datadir.Shown(c.Journal), err)
 		}
 		c.place, c.DataDir = place, place.Dir
 	case c.DataDir == "":
 		return cli.Usagef("name the place of the journal: interlock serve --data-dir DIR")
+	case datadir.IsURL(c.DataDir):
+		return cli.Usagef(
+			"--data-dir is for a directory, and %s is the URL of a journal: use --journal", datadir.Shown(c.DataDir),
+		)
 	default:
 		c.place = datadir.Place{Kind: "file", Text: c.DataDir, Dir: c.DataDir}
 	}
 	if err := c.checkStores(); err != nil {
 		return err
+	}
+	if strings.Contains(c.AdvertiseHTTP, "@") || strings.Contains(c.AdvertiseGRPC, "@") {
+		return cli.Usagef(
+			"--advertise-http and --advertise-grpc are shown to all clients: write them without user and password",
+		)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return cli.Usagef("--tls-cert and --tls-key belong together: set both, or neither")
@@ -348,7 +365,8 @@ const remoteSnapshotBytes = 256 << 10
 
 // serve runs a server until ctx ends or the server fails.
 func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
-	log := cfg.logger(os.Stderr)
+	every := cfg.logger(os.Stderr) // also what repeats, because an operator has asked for it
+	log := slog.New(newQuiet(every.Handler()))
 	signals := cli.WatchSignals()
 	defer signals.Stop()
 
@@ -361,6 +379,11 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 		return err
 	}
 	p.startPushing()
+	if p.credentials != nil {
+		watched, stop := context.WithCancel(ctx)
+		defer stop()
+		go p.credentials.Watch(watched, every)
+	}
 	announce := func(role string) { p.announce(a, role) }
 	if p.fleet != nil {
 		p.fleet.run(ctx, announce)
@@ -375,7 +398,7 @@ func serve(ctx context.Context, a *cli.App, cfg *serveConfig) error {
 			return p.shutdown(ctx, cfg.ShutdownTimeout)
 		case <-signals.Reload:
 			switch {
-			case p.reload():
+			case p.reload(every):
 			case signals.Hangup:
 				signals.StopNow("SIGHUP")
 			default:

@@ -62,7 +62,7 @@ func pictures(ctx context.Context, a *cli.App, show func(raw []byte) error) erro
 	}
 	res, err := a.API().Client.Send(ctx, req)
 	if err != nil {
-		return a.API().Explain(nil, err)
+		return a.API().Explain(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

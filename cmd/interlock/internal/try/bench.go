@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/datadir"
 	"github.com/interlockdev/interlock/internal/api"
 	"github.com/interlockdev/interlock/internal/bench"
 )
@@ -263,6 +264,9 @@ func benchTargets(
 			targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Running: running})
 		}
 		for _, journal := range journals {
+			if _, err := datadir.ParsePlace(journal, true); err != nil {
+				return nil, cli.Usagef("--journal %s: %w", datadir.Shown(journal), err)
+			}
 			targets = append(targets, bench.Interlock{Transport: transport, Binary: binary, Journal: journal})
 		}
 	}

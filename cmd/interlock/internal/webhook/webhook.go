@@ -40,7 +40,11 @@ func newSet(a *cli.App) *cobra.Command {
 		Use:   "set NAME URL",
 		Short: "Set a webhook, or replace its settings",
 		Long: `Set a webhook, or replace its settings. The secret of a new one is written to standard
-output, once. A webhook that exists keeps its secret and continues where it is.`,
+output, once. A webhook that exists keeps its secret and continues where it is.
+
+With --approve-links, messages about questions contain a link. A credential with the roles operator
+and approver confirms the receiver by that: its readers may answer by the link, and their answers count
+as acts of that credential. Set by another operator, a link shows the question, and its reader logs in.`,
 		Example: `  interlock webhook set ops https://hooks.example.com/x --events approval_requested,dead_letter
   interlock webhook set chat https://hooks.slack.com/services/T0/B0/X --events '*' --format slack`,
 		Args: cli.TwoArgs("a webhook", "its URL"),
@@ -60,7 +64,7 @@ output, once. A webhook that exists keeps its secret and continues where it is.`
 	f.BoolVar(&body.Paused, "paused", false, "send nothing for now; the messages wait")
 	f.BoolVar(
 		&body.ApproveLinks, "approve-links", false,
-		"put a link into messages about questions with which any reader may answer; the server needs --public-url",
+		"put a link into messages about questions; the server needs --public-url",
 	)
 	return cmd
 }
@@ -147,8 +151,11 @@ func facts(w *api.Webhook) (list [][2]string) {
 	add("events", strings.Join(w.Events, ", "))
 	add("key", w.Key)
 	add("format", w.Format)
-	if w.ApproveLinks {
-		add("approve links", "yes")
+	switch {
+	case w.Confirmed != "":
+		add("approve links", "answer, confirmed by "+w.Confirmed)
+	case w.ApproveLinks:
+		add("approve links", "show the question; with credentials a reader logs in to answer")
 	}
 	add("delivered", fmt.Sprint(w.Delivered))
 	if w.GivenUp > 0 {

@@ -31,6 +31,11 @@ func (s *submission) tellPlace(
 			if r.ID != sent.ID {
 				s.a.Complain("it is in line as %s, in the place that was kept", r.ID)
 			}
+			if f, err := merger.FreezeOf(ctx, c, name); err != nil {
+				return err
+			} else if f != nil && !f.Lands(&r) {
+				s.a.Complain("it waits: %s", cli.Clean(f.Text(name)))
+			}
 			for i := range r.Clashes {
 				k := &r.Clashes[i]
 				s.a.Complain("%s you in line is %s", k.Side(), cli.Clean(k.String()))

@@ -294,7 +294,7 @@ func (c *clone) hostInside() (string, error) {
 	if err != nil || network != "tcp" {
 		return "", err
 	}
-	if _, err := loopback(address); err != nil {
+	if _, err := onLoopback(address); err != nil {
 		return "127.0.0.1", nil
 	}
 	return "", nil

@@ -18,8 +18,13 @@ func newDelete(a *cli.App) *cobra.Command {
 		Short: "Delete a workspace",
 		Long: `Delete a workspace. While it has work that was not submitted, it refuses. With --force it first
 saves that work in the repository, under the ref refs/interlock/saved/NAME, or NAME@2 and so
-on where there is one already: changed and untracked files, all branches, and stashes. Files
-that git ignores go, those of --include as well. A database clone is dropped; what the
+on where there is one already: changed and untracked files, commits of all refs, and stashes.
+Where a commit cannot hold it (a repository inside the tree, a linked worktree, a rebase that
+is not finished), or git cannot read it, the private git directory and the files are moved to
+.kept beside the workspaces. So --force never loses work, and always deletes the workspace.
+
+Commits that only a reflog has, such as those before an amend, are saved without --force.
+Files that git ignores go, those of --include as well. A database clone is dropped; what the
 command wrote there is not saved.
 
 Exit codes: 1 unsubmitted work, or a program still works inside; 69 no server answered,
@@ -57,7 +62,11 @@ func remove(ctx context.Context, a *cli.App, h *workspace.Host, w *workspace.Wor
 		a.Complain("saved %s: git --git-dir %s show %s", d.Had, cli.Quote(d.In), d.Saved)
 	}
 	if d.Kept != "" {
-		a.Complain("the changed files are in %s", d.Kept)
+		a.Complain(
+			"the files and the git directory are in %[1]s: `git --git-dir %[1]s/git log --all` shows its commits; run no git "+
+				"in the files, where the agent may have left programs for it",
+			cli.Quote(d.Kept),
+		)
 	}
 	return err
 }

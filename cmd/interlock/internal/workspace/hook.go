@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
+	"github.com/interlockdev/interlock/cmd/interlock/internal/link"
 	"github.com/interlockdev/interlock/workspace"
 )
 
@@ -34,8 +35,9 @@ func newHook(a *cli.App) *cobra.Command {
 		Short: "Make workspaces for a coding agent that asks for worktrees",
 		Long: `Be the hook that Claude Code calls in place of "git worktree add" and "git worktree remove", for
 claude --worktree and for sub-agents with isolation. It reads the event from standard input.
-WorktreeCreate makes a workspace and prints its path. WorktreeRemove deletes it, and saves
-unsubmitted work under a ref first.
+WorktreeCreate makes a workspace and prints its path, or takes the one of that name, as Claude
+Code does to go on. Files of .worktreeinclude and .claude/settings.local.json are copied into it.
+WorktreeRemove deletes it, and saves unsubmitted work under a ref first.
 
 --install writes it into the settings of Claude Code, with the flags that are given:
 .claude/settings.local.json of the project, or those of the user with --user. --uninstall
@@ -61,6 +63,10 @@ Exit codes: 0 done, else Claude Code makes no worktree; those of "interlock work
 			if err := json.Unmarshal(input, &in); err != nil {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("the input is no event of Claude Code: %w", err))
 			}
+			if cmd.Flags().Changed("setup") {
+				c.o.Setup = &c.setup
+			}
+			c.pass = link.Repeated(cmd.InheritedFlags())
 			return c.hook(cmd.Context(), &in)
 		},
 	}
@@ -70,6 +76,7 @@ Exit codes: 0 done, else Claude Code makes no worktree; those of "interlock work
 	f.StringArrayVar(&c.o.Share, "share", nil, "a `folder` that git ignores, to be a link; may be repeated")
 	f.StringVar(&c.o.Target, "target", "", "the `branch` that the work is for (default: the one that is checked out)")
 	c.minFreeVar(cmd)
+	c.setupVar(cmd)
 	f.BoolVar(&install, "install", false, "write the hooks into the settings of Claude Code")
 	f.BoolVar(&uninstall, "uninstall", false, "remove them")
 	f.BoolVar(&user, "user", false, "the settings of the user, in place of those of the project")
@@ -81,13 +88,10 @@ func (c *creation) hook(ctx context.Context, in *hookInput) error {
 	switch in.Event {
 	case "WorktreeCreate":
 		c.o.Source, c.o.Repo = cmp.Or(in.Dir, "."), c.repo
-		c.o.Name = workspace.NameFrom(cmp.Or(in.Name, in.Other))
+		c.o.Name = workspace.UniqueName(cmp.Or(in.Name, in.Other))
+		c.o.Reuse, c.o.Local = true, []string{".claude/settings.local.json"}
 		c.o.Agent = cmp.Or(in.Agent, c.o.Agent)
-		w, err := c.create(ctx)
-		if err != nil {
-			return err
-		}
-		return c.print(w)
+		return c.make(ctx)
 	case "WorktreeRemove":
 		h, err := c.host()
 		if err != nil {

@@ -21,7 +21,7 @@ const hookCommand = "interlock workspace hook claude-code"
 var hookEvents = []struct {
 	name    string
 	seconds int
-}{{"WorktreeCreate", 120}, {"WorktreeRemove", 60}}
+}{{"WorktreeCreate", 600}, {"WorktreeRemove", 60}}
 
 // handler is an entry in the settings of Claude Code.
 type handler struct {
@@ -50,6 +50,7 @@ func (c *creation) command(event string) string {
 		add("--target", c.o.Target)
 		add("--include", c.o.Include...)
 		add("--share", c.o.Share...)
+		add("--setup", c.setup)
 		if c.minFree != workspace.DefaultMinFree && os.Getenv(minFreeVariable) == "" { // the hook reads the variable
 			add("--min-free", strconv.Itoa(c.minFree))
 		}

@@ -3,7 +3,9 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,10 +68,18 @@ func list(ctx context.Context, a *cli.App, h *workspace.Host, repo string) error
 		BaseBytes  int64  `json:"base_bytes"`
 		DiskFree   uint64 `json:"disk_free_bytes"`
 		DiskSize   uint64 `json:"disk_size_bytes"`
-	}{Workspaces: []row{}}
-	for _, w := range all {
-		out.Workspaces = append(out.Workspaces, look(ctx, w))
+	}{}
+	out.Workspaces = make([]row, len(all))
+	var looks sync.WaitGroup
+	room := make(chan struct{}, runtime.NumCPU())
+	for i, w := range all {
+		room <- struct{}{}
+		looks.Go(func() {
+			out.Workspaces[i] = look(ctx, w)
+			<-room
+		})
 	}
+	looks.Wait()
 	if out.BaseBytes, out.Bases, err = h.BaseUsage(ctx); err != nil {
 		return err
 	}

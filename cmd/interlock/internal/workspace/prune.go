@@ -78,7 +78,8 @@ func prune(ctx context.Context, a *cli.App, h *workspace.Host, repo string, unus
 			done.Reason, err = wouldStay(ctx, w)
 		} else if _, err = erase(ctx, a, h, w, false, false); err == nil {
 			done.Deleted = true
-		} else if errors.Is(err, workspace.ErrUnsubmitted) || cli.ExitCode(err) == cli.ExitNotAcquired {
+		} else if errors.Is(err, workspace.ErrUnsubmitted) || errors.Is(err, workspace.ErrBroken) ||
+			cli.ExitCode(err) == cli.ExitNotAcquired {
 			done.Reason, err = err.Error(), nil
 		}
 		if err != nil {
@@ -107,7 +108,7 @@ func wouldStay(ctx context.Context, w *workspace.Workspace) (string, error) {
 	if w.Phase != workspace.Ready {
 		return "", nil
 	}
-	s, err := w.Status(ctx)
+	s, err := w.Work(ctx)
 	if err != nil {
 		return err.Error(), nil
 	}

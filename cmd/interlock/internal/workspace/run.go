@@ -32,6 +32,7 @@ type visit struct {
 	q      acquire.Flags
 	quiet  bool
 	folder string
+	files  []*os.File // of the command, nil for those of this process
 
 	confine confine.Flags
 	boxed   bool   // there is to be a sandbox
@@ -119,7 +120,7 @@ func (v *visit) run(ctx context.Context, w *workspace.Workspace, argv, pass []st
 	v.q.Purpose = cmp.Or(v.q.Purpose, w.Purpose, "run "+filepath.Base(argv[0]))
 	u := &run.Under{
 		Claims: []interlock.Claim{{Key: interlock.Key(w.Key()), Mode: interlock.Exclusive}},
-		Flags:  v.q, Argv: argv, Env: variables(w), Pass: pass, Quiet: v.quiet,
+		Flags:  v.q, Argv: argv, Env: variables(w), Pass: pass, Quiet: v.quiet, Files: v.files,
 		Prepare: func(ctx context.Context, c *client.Client, u *run.Under) error {
 			return exit(v.prepare(ctx, c, u, w))
 		},

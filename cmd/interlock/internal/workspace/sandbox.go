@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/interlockdev/interlock/cmd/interlock/internal/cli"
 	"github.com/interlockdev/interlock/cmd/interlock/internal/confine"
+	"github.com/interlockdev/interlock/internal/loopback"
 	"github.com/interlockdev/interlock/workspace"
 	"github.com/interlockdev/interlock/workspace/database"
 	"github.com/interlockdev/interlock/workspace/sandbox"
@@ -19,9 +21,13 @@ import (
 // box makes the sandbox of a workspace for a command.
 func (v *visit) box(ctx context.Context, w *workspace.Workspace, argv, env []string) (*sandbox.Sandbox, error) {
 	c := &v.confine
+	needed, err := w.Needed(ctx)
+	if err != nil {
+		return nil, err
+	}
 	cfg := sandbox.Config{
 		Argv: argv, Env: env, Dir: filepath.Join(w.Path(), v.folder),
-		Write: slices.Concat([]string{w.Path(), w.GitDir()}, w.Shared()), Read: w.Borrowed(),
+		Write: slices.Concat([]string{w.Path(), w.GitDir()}, w.Shared()), Read: append(w.Borrowed(), needed...),
 	}
 	c.Into(&cfg)
 	if lower, upper, work, err := w.Layers(ctx); err != nil {
@@ -63,7 +69,7 @@ func (v *visit) forwards() (list []sandbox.Forward, err error) {
 				address = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 			}
 		}
-		inside, err := loopback(address)
+		inside, err := onLoopback(address)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +87,7 @@ func (v *visit) forwards() (list []sandbox.Forward, err error) {
 		return nil, err
 	}
 	if network == "tcp" {
-		if inside, err := loopback(address); err == nil {
+		if inside, err := onLoopback(address); err == nil {
 			address = inside
 		} else {
 			// The variables of the command name this address, see environ.
@@ -97,20 +103,23 @@ func (v *visit) forwards() (list []sandbox.Forward, err error) {
 	return list, nil
 }
 
-// loopback is an address of this machine with its IP address.
-func loopback(address string) (string, error) {
+// onLoopback is an address of this machine with its IP address.
+func onLoopback(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", cli.Usagef("--net loopback: the address %s cannot be read", cli.Clean(address))
 	}
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if !loopback.Is(host) {
 		return "", cli.Usagef(
 			"--net loopback: %s is not an address of this machine: use --net host, or --net off for a command without a server",
 			cli.Clean(address),
 		)
+	}
+	if net.ParseIP(host) == nil { // a name, or an address with a zone
+		ip, err := netip.ParseAddr(host)
+		if host = ip.WithZone("").String(); err != nil {
+			host = "127.0.0.1"
+		}
 	}
 	return net.JoinHostPort(host, port), nil
 }

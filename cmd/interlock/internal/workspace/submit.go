@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,12 +33,20 @@ type submission struct {
 	message string
 	all     bool
 	again   bool
+	allow   []string
+	on      string
+	named   bool // on was given, also an empty one
+	prior   int
 	style   cli.Choice
 	wait    cli.Wait
 }
 
 func newSubmit(a *cli.App) *cobra.Command {
 	s := &submission{a: a}
+	var allowable []string
+	for _, w := range merger.Allowable() {
+		allowable = append(allowable, string(w))
+	}
 	cmd := &cobra.Command{
 		Use:   "submit [NAME]",
 		Short: "Send a workspace's commits to the merge queue",
@@ -44,18 +54,33 @@ func newSubmit(a *cli.App) *cobra.Command {
 refs/interlock/sub/ID, and create the task of the queue merge.REPO.TARGET, which is printed.
 With --all every changed and untracked file is committed first; without it such files are
 refused. The same commit is the same submission, however often it is sent. One that came back,
-for example because of a flaky check, or was withdrawn, is tried again without a change with
---again.
+for example because of a flaky check, or was withdrawn or superseded, is tried again without a
+change with --again, and so is one that has landed and was dropped from the target by a rewind.
+What came back because it is usually an accident, such as the deletion of most files, lands with
+--allow and the reason of the return, if it is meant.
+
+A newer submission of a workspace supersedes the one that waits, and takes its place: the older
+one does not land any more. One that goes on after a squash needs no sync: the merger knows what
+of it the target has.
 
 Where the target demands leases for certain paths ("merge serve --lease-paths"), the task claims
 their keys: it enters the line when they are free, and holds them until it has landed or comes
 back.
 
+--on names the submission that this one builds on, and has the commit of: it lands after that one. If
+that one is returned or withdrawn, this one comes back with the reason base_returned and keeps its
+place; if that one is superseded by one with its commit, that is the base from now on. A workspace that was
+made with --on needs none, until the target has the commit; --on '' submits without.
+
+--priority goes before submissions without one, unless their checks run or they came more than 10 s
+for each step of it earlier. With credentials "merge serve --priority-for" names those that may.
+
 Other submissions in line that change the same lines are named on standard error, if a merger
 takes this one within 2 seconds; "interlock merge why" tells them later.
 
 With --wait the outcome is awaited: the landing is printed on standard output, and what comes
-back with a returned submission on standard error, ready for a prompt.
+back with a returned submission on standard error, ready for a prompt. One that is superseded or
+withdrawn meanwhile ends with exit code 1.
 
 Without NAME it is the workspace of this folder. Exit codes: 0 landed, or without --wait in
 line; 65 returned, also before, or unresolved conflicts; 75 still in line after --wait; 1 changed files
@@ -65,6 +90,15 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
   interlock workspace submit --wait 10m || interlock workspace sync`,
 		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, why := range s.allow {
+				if !slices.Contains(merger.Allowable(), merger.Why(why)) {
+					return cli.Usagef("--allow %s: want %s", cli.Quote(why), strings.Join(allowable, ", "))
+				}
+			}
+			if s.prior < 0 || s.prior > interlock.MaxPriority {
+				return cli.Usagef("--priority %d: want a number from 1 to %d", s.prior, interlock.MaxPriority)
+			}
+			s.named = cmd.Flags().Changed("on")
 			_, w, err := s.find(cmd.Context(), args)
 			if err != nil {
 				return exit(err)
@@ -76,11 +110,29 @@ answered, 77 not allowed, 79 the lease was lost, 2 wrong flags.`,
 	f := cmd.Flags()
 	f.StringVarP(&s.message, "message", "m", "", "the message of the commit that --all makes (default: the purpose)")
 	f.BoolVar(&s.all, "all", false, "commit all changed and untracked files first")
-	f.BoolVar(&s.again, "again", false, "submit a commit again that was returned, in its old place, or withdrawn")
+	f.BoolVar(&s.again, "again", false, "submit a commit again that was returned, withdrawn, superseded or dropped")
+	f.StringSliceVar(
+		&s.allow, "allow", nil, "the `reason` of a return that is meant: "+strings.Join(allowable, ", ")+"; may be repeated",
+	)
+	f.StringVar(&s.on, "on", "", "the `submission` that this one builds on: it lands after that one or comes back with it")
+	f.IntVar(
+		&s.prior, "priority", 0, "from 1 to 100: go before what has none and came up to 10 s for each step earlier",
+	)
 	s.style.Value = "merge"
 	s.style.Among(cmd, "style", "how it lands", "merge", "squash")
 	f.Var(&s.wait, "wait", "how long to wait for its outcome: a `duration`, 0, or forever")
 	return cmd
+}
+
+// sameRepository fails if the merge queue of a target's name is that of another repository than the upstream.
+func sameRepository(ctx context.Context, c *client.Client, w *workspace.Workspace, name merger.Name) error {
+	id, err := w.UpstreamRef(ctx, merge.IdentityRef)
+	if err != nil {
+		return err
+	}
+	return merger.CheckRepository(
+		ctx, c, name, id, func(commit string) (bool, error) { return w.SourceHas(ctx, commit) },
+	)
 }
 
 // requestID makes a submission happen once; a workspace made anew under the name has tasks of its own. With other
@@ -116,7 +168,10 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 		return err
 	}
 	defer link.HangUp(c)
-	name, sent := merger.NameOf(w.Repo, w.Target), s.content(w, work)
+	name, sent := merger.NameOf(w.Repo, "refs/heads/"+w.Target), s.content(w, work)
+	if err := sameRepository(ctx, c, w, name); err != nil {
+		return err
+	}
 	request := "workspace." + w.ID + "." + work.ID
 	if s.again {
 		if sent.Resubmits, err = returned(ctx, c, work); err != nil {
@@ -124,13 +179,25 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 		}
 		request += "." + work.Task
 	}
+	if !s.named {
+		s.on = work.On
+	}
+	if err := s.findBase(ctx, c, name, &sent); err != nil {
+		return err
+	}
+	if sent.On != "" {
+		request += ".on." + sent.On
+	}
+	if s.prior != 0 {
+		request += fmt.Sprintf(".priority.%d", s.prior)
+	}
 	claims, err := merger.Claims(ctx, c, name, work.Paths)
 	if err != nil {
 		return err
 	}
 	task, err := c.Submit(ctx, client.TaskSpec{
 		Queue: name.Queue(), Payload: sent, Purpose: purposeOf(w, firstLine(work.Message)), Claims: claims,
-		ID: requestID(request, claims),
+		Priority: s.prior, ID: requestID(request, claims),
 	})
 	if refusal, ok := errors.AsType[*interlock.Error](err); ok && refusal.Code == interlock.CodeUnknownQueue {
 		return cli.ExitWith(cli.ExitCode(err), fmt.Errorf(
@@ -163,7 +230,42 @@ func (s *submission) run(ctx context.Context, w *workspace.Workspace) error {
 		s.a.Say("%s\n", task.ID)
 		return nil
 	}
-	return s.await(ctx, c, task.ID)
+	return s.await(ctx, c, name, task.ID)
+}
+
+// findBase names the submission of --on by its id.
+func (s *submission) findBase(ctx context.Context, c *client.Client, name merger.Name, sent *merger.Submission) error {
+	if s.on == "" {
+		return nil
+	}
+	id, err := merger.Find(ctx, c, name, s.on)
+	if refused, ok := errors.AsType[*interlock.Error](err); ok && refused.Code == interlock.CodeUnknownTask {
+		next := ""
+		if !s.named {
+			next = "; the workspace was made on it: name another one, or add --on '' to submit without"
+		}
+		return fmt.Errorf(
+			"--on: no submission %s is known in the line of %s: `interlock merge list %s` has those in line%s",
+			cli.Quote(s.on), name, name, next,
+		)
+	} else if err != nil {
+		return err
+	}
+	base, err := c.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	var content merger.Submission
+	_ = json.Unmarshal(base.Payload, &content) // a settled task has none
+	if o, err := merger.OutcomeOf(&base); err == nil && o.Submission != "" {
+		content = merger.Submission{ID: o.Submission}
+	}
+	r, found, err := merger.Standing(ctx, c, name, id, content)
+	if found {
+		content.ID = r.ID
+	}
+	sent.On = cmp.Or(content.Resubmits, content.ID, id.String())
+	return err
 }
 
 // returned is the submission that came back with this commit. It is empty if the merger never had it in line, or it was
@@ -184,13 +286,13 @@ func returned(ctx context.Context, c *client.Client, work *workspace.Work) (id s
 	switch {
 	case err != nil:
 		return "", err
-	case o.Code == merger.Landed:
-		return "", fmt.Errorf("--again: %s has landed: there is nothing to submit", work.Head[:12])
+	case o.Code == merger.Landed || o.Code == merger.Superseded:
+		return "", nil // the merger knows whether the target still has it
 	case o.Code == merger.Withdrawn || task.State == interlock.TaskCancelled || task.State == interlock.TaskDead:
 		return "", nil
 	case o.Code != merger.Returned:
 		return "", fmt.Errorf("--again: %s was not returned, its task %s is %s", work.Head[:12], last, task.State)
-	case o.Tries == 0:
+	case o.Against == nil:
 		return "", nil
 	}
 	return o.Submission, nil
@@ -232,8 +334,10 @@ func (s *submission) tellSettled(work *workspace.Work, task *interlock.Task) err
 		return cli.ExitWith(cli.ExitConflict, fmt.Errorf(
 			"%s was submitted before, and came back: %s Or, %s", work.ID, cli.Clean(o.Message), again,
 		))
-	case merger.Withdrawn:
-		return cli.ExitWith(cli.ExitFailure, fmt.Errorf("%s was withdrawn: %s", work.ID, again))
+	case merger.Withdrawn, merger.Superseded:
+		return cli.ExitWith(cli.ExitFailure, fmt.Errorf(
+			"%s was submitted before: %s %s", work.ID, cli.Clean(o.Message), again,
+		))
 	}
 	return cli.ExitWith(
 		cli.ExitFailure, fmt.Errorf("%s was submitted before, and its task is %s: %s", work.ID, task.State, again),
@@ -244,7 +348,10 @@ func (s *submission) tellSettled(work *workspace.Work, task *interlock.Task) err
 func (s *submission) content(w *workspace.Workspace, work *workspace.Work) merger.Submission {
 	m := merger.Submission{
 		ID: work.ID, Head: work.Head, Style: merge.Style(s.style.Value), Message: cli.Clip(work.Message, maxMessage),
-		Workspace: w.Name,
+		Workspace: w.Name, WorkspaceID: w.ID,
+	}
+	for _, why := range s.allow {
+		m.Allow = append(m.Allow, merger.Why(why))
 	}
 	if m.Style == merge.StyleSquash {
 		m.Base = work.Base // a merge finds its own
@@ -261,7 +368,7 @@ func firstLine(text string) string {
 }
 
 // await waits for the outcome of a submission.
-func (s *submission) await(ctx context.Context, c *client.Client, id interlock.TaskID) error {
+func (s *submission) await(ctx context.Context, c *client.Client, name merger.Name, id interlock.TaskID) error {
 	if deadline := s.wait.Deadline(); !deadline.IsZero() {
 		var done context.CancelFunc
 		ctx, done = context.WithDeadlineCause(ctx, deadline, cli.ErrInTime)
@@ -270,8 +377,15 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 	task, err := c.Await(ctx, id)
 	switch {
 	case errors.Is(context.Cause(ctx), cli.ErrInTime):
+		why := ""
+		within, done := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
+		defer done()
+		if f, err := merger.FreezeOf(within, c, name); err == nil && f != nil {
+			why = cli.Clean(f.Text(name)) + "; "
+		}
 		return cli.ExitWith(cli.ExitNotAcquired, fmt.Errorf(
-			"it has not landed within %s, and stays in line: `interlock task wait %s` waits for it", time.Duration(s.wait), id,
+			"%sit has not landed within %s, and stays in line: `interlock task wait %s` waits for it", why,
+			time.Duration(s.wait), id,
 		))
 	case err != nil:
 		return err
@@ -279,9 +393,9 @@ func (s *submission) await(ctx context.Context, c *client.Client, id interlock.T
 	var outcome merger.Outcome
 	_ = json.Unmarshal(task.Result, &outcome) // a result of another form is printed as it is
 	switch outcome.Code {
-	case merger.Withdrawn:
-		return cli.ExitWith(cli.ExitFailure, errors.New(
-			"withdrawn: "+cli.Clean(outcome.Message)+" To submit the commit once more, add --again",
+	case merger.Withdrawn, merger.Superseded:
+		return cli.ExitWith(cli.ExitFailure, fmt.Errorf(
+			"%s: %s To submit this commit once more, add --again", outcome.Code, cli.Clean(outcome.Message),
 		))
 	case merger.Returned:
 		var packet bytes.Buffer

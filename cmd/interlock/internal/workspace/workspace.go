@@ -38,8 +38,8 @@ the merge queue merge.REPO.TARGET alone.
 
 The lease workspace:REPO/NAME is held while a command changes the workspace or runs in it, and
 the document of that key describes it. docs/workspaces.md is a guide.`,
-		newNew(a), newRun(a), newList(a), newDiff(a), newSync(a), newSubmit(a), newDelete(a), newPrune(a), newSandbox(a),
-		newDatabases(a), newMigrate(a), newHook(a),
+		newNew(a), newRun(a), newList(a), newDiff(a), newSync(a), newSubmit(a), newDelete(a), newPrune(a), newRescue(a),
+		newRepair(a), newSandbox(a), newDatabases(a), newMigrate(a), newHook(a),
 	)
 }
 

@@ -46,6 +46,53 @@ httpGet:
   {{- end }}
 {{- end -}}
 
+{{- /* podSpec is what all pods have in common, those of servers and of the restore. */ -}}
+{{- define "interlock.podSpec" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.serviceAccount }}
+serviceAccountName: {{ . }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClass }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- end -}}
+
+{{- define "interlock.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* env is the variables with the journal's URL, and those of the values. */ -}}
+{{- define "interlock.env" -}}
+{{- with .Values.journal.urlSecret }}
+{{- if .name }}
+- name: INTERLOCK_SERVE_JOURNAL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .name }}
+      key: {{ .key }}
+{{- end }}
+{{- end }}
+{{- with .Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- /* pod is the template of the pods of both forms. */ -}}
 {{- define "interlock.pod" -}}
 {{- $remote := include "interlock.remote" . -}}
@@ -65,26 +112,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  automountServiceAccountToken: false
-  enableServiceLinks: false
-  {{- with .Values.serviceAccount }}
-  serviceAccountName: {{ . }}
-  {{- end }}
-  {{- with .Values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.priorityClass }}
-  priorityClassName: {{ . }}
-  {{- end }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 65532
-    runAsGroup: 65532
-    fsGroup: 65532
-    fsGroupChangePolicy: OnRootMismatch
-    seccompProfile:
-      type: RuntimeDefault
+  {{- include "interlock.podSpec" . | nindent 2 }}
   terminationGracePeriodSeconds: {{ .Values.terminationSeconds }}
   containers:
     - name: interlock
@@ -93,7 +121,7 @@ spec:
       args:
         - serve
         {{- if not $remote }}
-        - --journal=file:/data/journal
+        - --journal=file:/data/{{ .Values.journal.volume.folder }}
         {{- else if .Values.journal.url }}
         - --journal={{ .Values.journal.url }}
         {{- end }}
@@ -140,18 +168,7 @@ spec:
             fieldRef:
               fieldPath: status.podIP
         {{- end }}
-        {{- with .Values.journal.urlSecret }}
-        {{- if .name }}
-        - name: INTERLOCK_SERVE_JOURNAL
-          valueFrom:
-            secretKeyRef:
-              name: {{ .name }}
-              key: {{ .key }}
-        {{- end }}
-        {{- end }}
-        {{- with .Values.env }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- include "interlock.env" . | nindent 8 }}
       {{- end }}
       ports:
         - name: http
@@ -185,10 +202,7 @@ spec:
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
       securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+        {{- include "interlock.containerSecurity" . | nindent 8 }}
       {{- if or (not $remote) .Values.credentials.secret .Values.tls.secret .Values.mounts }}
       volumeMounts:
         {{- if not $remote }}
@@ -232,7 +246,7 @@ spec:
     {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
     - topologyKey: {{ $key }}
       maxSkew: 1
-      whenUnsatisfiable: ScheduleAnyway
+      whenUnsatisfiable: {{ $.Values.spread }}
       labelSelector:
         matchLabels:
           {{- include "interlock.selector" $ | nindent 10 }}

@@ -117,7 +117,7 @@ const agent =
   (
     answer: (model: MockLanguageModelV3, tools: ToolSet) => Promise<string>,
   ): Agent =>
-  (client, functions, script) => {
+  (client, functions, script, hold = "run") => {
     const inputSchema = z.object({
       account: z.string(),
       amount: z.number().optional(),
@@ -166,7 +166,11 @@ const agent =
         };
       },
     });
-    return client.turn(() => answer(fake, guardTools(client, tools, keys)));
+    const options =
+      hold === "commit" ? { hold, reads: ["read"] } : ({ hold } as const);
+    return client.turn(() =>
+      answer(fake, guardTools(client, tools, keys, options)),
+    );
   };
 
 const settings = { prompt: "go on", stopWhen: stepCountIs(9) };

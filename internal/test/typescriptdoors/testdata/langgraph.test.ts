@@ -79,6 +79,7 @@ function follower(
   client: Client,
   functions: Tools,
   script: Script,
+  hold: "run" | "commit" = "run",
   saver?: MemorySaver,
 ) {
   const schema = z.object({
@@ -92,6 +93,7 @@ function follower(
         "account:{account}",
         (args: { account: string; amount?: number | undefined }) =>
           run({ account: args.account, amount: args.amount ?? NaN }),
+        { hold, reads: hold === "commit" && name === "read" },
       ),
       { name, description: name, schema },
     ),
@@ -126,14 +128,14 @@ function follower(
 
 const start = { messages: [new HumanMessage("go on")] };
 
-runs("langgraph-invoke", (async (client, tools, script) => {
-  const { messages } = await follower(client, tools, script).invoke(start);
+runs("langgraph-invoke", (async (client, tools, script, hold) => {
+  const { messages } = await follower(client, tools, script, hold).invoke(start);
   return String(messages.at(-1)?.content);
 }) satisfies Agent);
 
-runs("langgraph-stream", (async (client, tools, script) => {
+runs("langgraph-stream", (async (client, tools, script, hold) => {
   let said = "";
-  for await (const { messages } of await follower(client, tools, script).stream(
+  for await (const { messages } of await follower(client, tools, script, hold).stream(
     start,
     {
       streamMode: "values",
@@ -143,20 +145,21 @@ runs("langgraph-stream", (async (client, tools, script) => {
   return said;
 }) satisfies Agent);
 
-runs("langgraph-events", (async (client, tools, script) => {
+runs("langgraph-events", (async (client, tools, script, hold) => {
   let said = "";
   for await (const { event, data } of follower(
     client,
     tools,
     script,
+    hold,
   ).streamEvents(start, { version: "v2" }))
     if (event === "on_chain_end" && data.output?.messages)
       said = String(data.output.messages.at(-1)?.content);
   return said;
 }) satisfies Agent);
 
-runs("langgraph-batch", (async (client, tools, script) => {
-  const [state] = await follower(client, tools, script).batch([start]);
+runs("langgraph-batch", (async (client, tools, script, hold) => {
+  const [state] = await follower(client, tools, script, hold).batch([start]);
   return String(state?.messages.at(-1)?.content);
 }) satisfies Agent);
 
@@ -182,7 +185,13 @@ test("a run that asks a person parks its leases, and goes on with them", async (
       { name: "write", args: { account, amount: Number(last.text) + delta } },
     ];
   };
-  const graph = follower(client, tools, script, new MemorySaver());
+  const graph = follower(
+    client,
+    tools,
+    script,
+    "run",
+    new MemorySaver(),
+  );
   const config = { configurable: { thread_id: "asks" } };
   await graph.invoke(start, config);
   assert.equal((await other.look(key)).holders[0]?.parking?.keys, "kept");
@@ -195,6 +204,43 @@ test("a run that asks a person parks its leases, and goes on with them", async (
   assert.equal(String(messages.at(-1)?.content), "written");
   assert.equal(balance, 130);
   assert.deepEqual((await other.look(key)).holders, []);
+});
+
+test("a run that asks a person is refused if others wrote meanwhile", async () => {
+  await using client = new Client({ agent: "asks" });
+  await using other = new Client({ agent: "writes" });
+  const account = "asks-2";
+  let balance = 100;
+  const tools: Tools = {
+    read: () => String(balance),
+    write: ({ amount }) => {
+      balance = amount ?? NaN;
+      return "written";
+    },
+  };
+  const heard: string[] = [];
+  const script: Script = async (results) => {
+    const last = results.at(-1);
+    if (last?.text.startsWith("Not done")) heard.push(last.text);
+    if (!last || last.text.startsWith("Not done"))
+      return [{ name: "read", args: { account } }];
+    if (last.name === "write") return last.text;
+    const delta = interrupt("how much?") as number;
+    return [
+      { name: "write", args: { account, amount: Number(last.text) + delta } },
+    ];
+  };
+  const graph = follower(client, tools, script, "commit", new MemorySaver());
+  const config = { configurable: { thread_id: "asks" } };
+  await graph.invoke(start, config);
+  await other.withLease(`account:${account}`, { purpose: "fee" }, () => {
+    balance -= 10; // nobody waits for the person
+  });
+  await graph.invoke(new Command({ resume: 30 }), config);
+  assert.match(heard[0] ?? "", /writes had it \(purpose "fee"\)/);
+  const { messages } = await graph.invoke(new Command({ resume: 30 }), config);
+  assert.equal(String(messages.at(-1)?.content), "written");
+  assert.equal(balance, 120);
 });
 
 test("a node whose own nested lease was refused is not repeated", async () => {

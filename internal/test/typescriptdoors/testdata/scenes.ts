@@ -22,11 +22,15 @@ export type Tools = Record<
   (args: Call["args"]) => Promise<string> | string
 >;
 
-/** Runs an agent whose model follows a script. Its tools take account:{account}. It returns the last word. */
+/**
+ * Runs an agent whose model follows a script. Its tools take account:{account}, to the end of the run or with
+ * hold: "commit", where the tool read only reads. It returns the last word.
+ */
 export type Agent = (
   client: Client,
   tools: Tools,
   script: Script,
+  hold?: "run" | "commit",
 ) => Promise<string>;
 
 /** Runs an agent whose model calls the tool refund once, for an account. It returns what the model reads. */
@@ -92,6 +96,37 @@ export function runs(framework: string, agent: Agent): void {
       ]);
       assert.deepEqual(said, ["written", "written"]);
       assert.equal(balances[account], 130);
+      assert.deepEqual((await operator.look(`account:${account}`)).holders, []);
+    }
+  });
+
+  test(`${framework}: of two agents that have read the same one writes, and the other one reads again`, async () => {
+    for (let n = 0; n < times; n++) {
+      const account = `${framework}-commit-${n}`;
+      const { balances, tools } = bank(account);
+      let reads = 0;
+      let all = () => {};
+      const met = new Promise<void>((resolve) => (all = resolve));
+      const add =
+        (delta: number): Script =>
+        async (results) => {
+          const last = results.at(-1);
+          if (!last || /read it again, then decide/.test(last.text)) {
+            reads++;
+            return [{ name: "read", args: { account } }];
+          }
+          if (last.name === "write") return last.text;
+          if (reads >= 2) all();
+          await met;
+          const amount = Number(last.text) + delta;
+          return [{ name: "write", args: { account, amount } }];
+        };
+      const said = await Promise.all([
+        agent(one, tools, add(50), "commit"),
+        agent(two, tools, add(-20), "commit"),
+      ]);
+      assert.deepEqual(said, ["written", "written"]);
+      assert.deepEqual([balances[account], reads], [130, 3]);
       assert.deepEqual((await operator.look(`account:${account}`)).holders, []);
     }
   });

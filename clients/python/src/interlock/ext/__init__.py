@@ -7,6 +7,11 @@ All of them take the keys of tools, by the names of the tools, with arguments in
 An agent reads with one tool, thinks, and writes with another. So the lease is taken at the first tool that names its
 key, and kept to the end of the run (hold="run"). With hold="call" it is that of one call, which is enough for tools
 that read and write inside.
+
+With hold="commit" nobody waits for an agent that thinks. The tools in reads take no lease; every other tool takes its
+key for its call alone, and is refused before it begins if others may have changed the key since the run has read it:
+
+    Leases(keys, hold="commit", reads=["get_balance"], client=client, wait=20)
 """
 
 from __future__ import annotations
@@ -14,25 +19,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import itertools
+import json
 import logging
 import threading
+import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from .. import _scope
+from .. import _scope, _seen
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
-from .._errors import Deadlock, InterlockError, LeaseLost
+from .._errors import Deadlock, InterlockError, LeaseLost, Refused, Stale
 from .._guard import NoKey, ToolReport, awaited_call, blocking_call, client_for
+from .._handle import Handle
 from .._sync import Client, Lease, LeaseContext
+from .._wire import Steps
 
 logger: logging.Logger = logging.getLogger("interlock")
 
-#: How long the lease of a tool is held: to the end of the run, or of the call.
-Hold = Literal["run", "call"]
+#: How long the lease of a tool is held: to the end of the run, or of the call; with commit that of a call that writes,
+#: after a comparison with what the run has read.
+Hold = Literal["run", "call", "commit"]
 
-_numbers = itertools.count(1)
 #: The runs and keys of the calls that enclose the code that runs now.
 _inside: contextvars.ContextVar[frozenset[tuple[str, str]]] = contextvars.ContextVar(
     "interlock_calls", default=frozenset()
@@ -44,8 +52,12 @@ class Run:
 
     def __init__(self, id: str = "") -> None:
         self.id: str = id
-        self.line: str = f"run-{next(_numbers)}"
+        #: Its flow, which no other run has.
+        self.line: str = f"run-{uuid.uuid4().hex[:16]}"
         self.leases: dict[str, Any] = {}
+        #: What it has read without a lease, and the fences of its calls that write.
+        self.readings: _seen.Readings = _seen.Readings()
+        self._fences: set[str] = set()
         self.ended: bool = False
         self._guard = threading.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -120,6 +132,140 @@ class Run:
             context.__exit__(None if error is None else type(error), error, None)
             if error is not None:
                 raise error
+
+    async def read(self, client: AsyncClient, key: str, call: str) -> None:
+        """Takes note of the moment before a call that only reads. It holds nothing, and waits for nobody."""
+        self.readings.add(key, call, await client._engine.run(_seen.read(client._engine.core, key, self._owns)))
+
+    def read_blocking(self, client: Client, key: str, call: str) -> None:
+        """Does the same in a thread that it blocks."""
+        self.readings.add(key, call, client._engine.run(_seen.read(client._engine.core, key, self._owns)))
+
+    @contextlib.asynccontextmanager
+    async def reading(self, client: AsyncClient, key: str, call: str) -> AsyncIterator[_seen.Free]:
+        """Encloses a call that only reads."""
+        await self.read(client, key, call)
+        with _scope.line(self.line):  # a lease that it takes is the run's own
+            yield _seen.Free(key)
+
+    @contextlib.contextmanager
+    def blocking_reading(self, client: Client, key: str, call: str) -> Iterator[_seen.Free]:
+        """Does the same in a thread that it blocks."""
+        self.read_blocking(client, key, call)
+        with _scope.line(self.line):
+            yield _seen.Free(key)
+
+    @contextlib.asynccontextmanager
+    async def commit(
+        self, client: AsyncClient, key: str, options: Mapping[str, Any], again: str
+    ) -> AsyncIterator[AsyncLease]:
+        """Holds a lease for a call that writes. The error is Stale if the run has to read the key first."""
+        async with self._turns[_root(key)] if self._waits(key) else contextlib.nullcontext():
+            changed: Stale | None = None
+            async with contextlib.AsyncExitStack() as stack:
+                readings = self._readings(key, again)
+                with self.around(), self._known(key, again):
+                    asked: Any = client.lease(key, as_of=readings[0].version, **options)
+                    held: AsyncLease = await stack.enter_async_context(asked)
+                held.outcome = _seen.UNCHANGED
+                changes = await client._engine.run(self._others(held, readings))
+                changed = self._judge(key, held, changes, again)
+                if changed is None:
+                    stack.enter_context(self._within(key))
+                    self.writes(held)
+                    stack.callback(self.writes, held)
+                    yield held
+            if changed is not None:
+                raise changed
+
+    @contextlib.contextmanager
+    def blocking_commit(self, client: Client, key: str, options: Mapping[str, Any], again: str) -> Iterator[Lease]:
+        """Does the same in a thread that it blocks."""
+        with self._guard:
+            turn = self._blocking_turns[_root(key)]
+        with turn if self._waits(key) else contextlib.nullcontext():
+            changed: Stale | None = None
+            with contextlib.ExitStack() as stack:
+                readings = self._readings(key, again)
+                with self.around(), self._known(key, again):
+                    asked = client.lease(key, as_of=readings[0].version, **options)
+                    held = stack.enter_context(asked)
+                held.outcome = _seen.UNCHANGED
+                changed = self._judge(key, held, client._engine.run(self._others(held, readings)), again)
+                if changed is None:
+                    stack.enter_context(self._within(key))
+                    self.writes(held)
+                    stack.callback(self.writes, held)
+                    yield held
+            if changed is not None:
+                raise changed
+
+    async def take_to_commit(self, client: AsyncClient, key: str, options: Mapping[str, Any], again: str) -> AsyncLease:
+        """Acquires the lease of a call that writes, where the end of the call is another callback."""
+        readings = self._readings(key, again)
+        with self.around(), self._known(key, again):
+            held = await client.acquire(key, as_of=readings[0].version, **options)
+        try:
+            changed = self._judge(key, held, await client._engine.run(self._others(held, readings)), again)
+            if changed is not None:
+                raise changed
+        except BaseException:
+            await held.release(_seen.UNCHANGED)
+            raise
+        self.writes(held)
+        return held
+
+    def writes(self, held: Handle) -> None:
+        """Notes for runs under the same lease that a call which writes begins, or has ended."""
+        held._grant.writes.append(self.line)
+
+    def _owns(self, fence: str, flow: str) -> bool:
+        """Whether the work of a fence and a flow is that of this run, or of what encloses it."""
+        return (
+            fence in self._fences
+            or flow.partition(".")[0] == self.line
+            or any(place.fence == fence for place in _scope.around())
+        )
+
+    def _readings(self, key: str, again: str) -> list[_seen.Reading]:
+        """Returns what the run has read of a key. The error is Stale if there is nothing."""
+        found = self.readings.of(key)
+        if not found:
+            raise _seen.unread([key], again)
+        return found
+
+    @contextlib.contextmanager
+    def _known(self, key: str, again: str) -> Iterator[None]:
+        """Has a server that does not know the version that was read refuse the call as one whose key has changed."""
+        try:
+            yield
+        except Refused as error:
+            if error.code not in _seen.GONE:
+                raise
+            self.readings.forget(key)
+            raise _seen.moved([key], _seen.FORGOTTEN, again) from error
+
+    def _others(self, held: Handle, readings: list[_seen.Reading]) -> Steps[str]:
+        self._fences.add(str(held.fence))
+        return _seen.others(held._core, held._grant, readings, self.line, self._owns)
+
+    def _judge(self, key: str, held: Handle, changes: str, again: str) -> Stale | None:
+        """Returns the refusal of a call that writes, if there is one. What was read is out of date then."""
+        if not changes:
+            held.check()  # the comparison may have taken long
+            held.outcome = None
+            return None
+        self.readings.forget(key)
+        return _seen.moved(held.keys, changes, again, held.packet)
+
+    @contextlib.contextmanager
+    def _within(self, key: str) -> Iterator[None]:
+        """Notes the key of a call, for calls that it makes."""
+        inside = _inside.set(_inside.get() | {(self.line, _root(key))})
+        try:
+            yield
+        finally:
+            _inside.reset(inside)
 
     def _waits(self, key: str) -> bool:
         """Whether a call waits for its turn: one that a call for the same key makes would wait for itself."""
@@ -217,18 +363,38 @@ def _root(key: str) -> str:
     return key.partition("/")[0]
 
 
+#: What a lease must not be asked for that a call compares with what the run has read: nobody else may hold its key.
+_OPTIONS = frozenset({"mode", "permits", "parties", "any_of", "any_prefix", "group", "as_of", "flow"})
+
+
 class ToolKeys:
-    """The keys that tools have to hold while they run, and with hold="run" to the end of the run."""
+    """The keys that tools have to hold while they run, and with hold="run" to the end of the run.
+
+    With hold="commit" those in reads hold none, and every other one is refused unless what the run has read holds.
+    """
 
     def __init__(
         self,
         keys: Mapping[str, str],
         client: AsyncClient | Client | None = None,
         hold: Hold = "run",
+        reads: Iterable[str] = (),
         **options: Any,
     ) -> None:
-        if hold not in ("run", "call"):
-            raise ValueError(f"hold is {hold!r}: it should be run or call")
+        if hold not in ("run", "call", "commit"):
+            raise ValueError(f"hold is {hold!r}: it should be run, call or commit")
+        if isinstance(reads, str):
+            reads = [reads]
+        self.reads: frozenset[str] = frozenset(reads)
+        if hold == "commit":
+            if not self.reads:
+                raise ValueError('hold="commit" needs reads: the names of the tools that only read')
+            if unfit := sorted(_OPTIONS & set(options)):
+                raise ValueError(f'hold="commit" takes the whole key: leave out {", ".join(unfit)}')
+        elif self.reads:
+            raise ValueError(f'reads is for hold="commit", and hold is {hold!r}')
+        if unknown := sorted(self.reads - set(keys)):
+            raise ValueError(f"reads has {', '.join(unknown)}, and keys has no key for it")
         self.keys: dict[str, str] = dict(keys)
         self.client: AsyncClient | Client | None = client
         self.hold: Hold = hold
@@ -253,10 +419,15 @@ class ToolKeys:
 
     def _lease(self, tool: str, arguments: Mapping[str, Any], run: Run | None) -> Any:
         client: AsyncClient = client_for(self.client, True, tool)
-        found = self._run(tool, run)
+        found, key, options = self._run(tool, run), self._key(tool, arguments), self._options(tool)
+        if tool in self.reads:
+            call = _call(tool, arguments)
+            return contextlib.nullcontext(_seen.Free(key)) if found is None else found.reading(client, key, call)
         if found is None:
-            return client.lease(self._key(tool, arguments), **self._options(tool))
-        return found.lease(client, self._key(tool, arguments), self._options(tool))
+            return client.lease(key, **self._alone(tool, options))
+        if self.hold == "commit":
+            return found.commit(client, key, options, self._again(tool))
+        return found.lease(client, key, options)
 
     def run_blocking(
         self,
@@ -272,10 +443,16 @@ class ToolKeys:
 
         def lease() -> Any:
             client: Client = client_for(self.client, False, tool)
-            found = self._run(tool, run)
+            found, key, options = self._run(tool, run), self._key(tool, arguments), self._options(tool)
+            if tool in self.reads:
+                call = _call(tool, arguments)
+                free = contextlib.nullcontext(_seen.Free(key))
+                return free if found is None else found.blocking_reading(client, key, call)
             if found is None:
-                return client.lease(self._key(tool, arguments), **self._options(tool))
-            return found.blocking_lease(client, self._key(tool, arguments), self._options(tool))
+                return client.lease(key, **self._alone(tool, options))
+            if self.hold == "commit":
+                return found.blocking_commit(client, key, options, self._again(tool))
+            return found.blocking_lease(client, key, options)
 
         return blocking_call(lease, body, tell)
 
@@ -285,12 +462,23 @@ class ToolKeys:
             return None
         client: AsyncClient = client_for(self.client, True, tool)
         key, options = self._key(tool, arguments), self._options(tool)
+        if tool in self.reads:
+            if run is not None:
+                await run.read(client, key, _call(tool, arguments))
+            return None
         if run is None or self.hold == "call":
-            return await client.acquire(key, **options)
+            return await client.acquire(key, **self._alone(tool, options))
+        if self.hold == "commit":
+            return await run.take_to_commit(client, key, options, self._again(tool))
         held = await run.take(client, key, options)
         with run.around():
             asked = client._operations.again(held._grant)
             return AsyncLease(client, await client._engine.run(asked.steps), asked.place)
+
+    def _again(self, tool: str) -> str:
+        """Names the tools that read what a tool writes: those of the same key, if there are any."""
+        same = [name for name in self.keys if name in self.reads and self.keys[name] == self.keys[tool]]
+        return " or ".join(same or sorted(self.reads))
 
     def _run(self, tool: str, run: Run | None) -> Run | None:
         if self.hold == "call":
@@ -298,10 +486,20 @@ class ToolKeys:
         found = run or current_run.get()
         if found is not None and found.ended:
             found = None
-        if found is None and not self._warned:
+        if found is None and self.hold == "run" and not self._warned:
             self._warned = True
             logger.warning("the tool %s is called outside of a run: its lease ends with the call", tool)
         return found
+
+    def _alone(self, tool: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Returns the options of a lease for a single call, outside of a run: nothing that it has read is known."""
+        if self.hold == "commit":
+            raise RuntimeError(
+                f'hold="commit" compares what the run of an agent has read, and the tool {tool} is called outside of a '
+                'run: let the framework run the agent with these leases, or choose hold="call" if each call of a tool '
+                "reads and writes by itself"
+            )
+        return options
 
     def _key(self, tool: str, arguments: Mapping[str, Any]) -> str:
         try:
@@ -311,3 +509,8 @@ class ToolKeys:
 
     def _options(self, tool: str) -> dict[str, Any]:
         return {"purpose": tool, **self.options}
+
+
+def _call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Returns what tells a call from others: the same one again replaces what it has read before."""
+    return f"{tool} {json.dumps(arguments, sort_keys=True, default=str)}"

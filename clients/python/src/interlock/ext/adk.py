@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -30,13 +30,19 @@ class Leases(BasePlugin):
     """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
     A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    With hold="commit" the tools in reads hold none, and the others are refused if the key changed since it was read.
     """
 
     def __init__(
-        self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+        self,
+        keys: Mapping[str, str],
+        client: AsyncClient | None = None,
+        hold: Hold = "run",
+        reads: Iterable[str] = (),
+        **options: Any,
     ) -> None:
         super().__init__(name="interlock")
-        self._tools = ToolKeys(keys, client, hold, **options)
+        self._tools = ToolKeys(keys, client, hold, reads, **options)
         self._calls: dict[tuple[str, str], _Open] = {}
         self._runs: dict[str, Run] = {}
 
@@ -111,6 +117,8 @@ class Leases(BasePlugin):
         done = self._calls.pop(name)
         call, lease = done.call, done.lease
         done.ended.set()
+        if name[0] in self._runs:
+            self._runs[name[0]].writes(lease)
         leave(lease)
         lease._failed(error)
         call.failure = error

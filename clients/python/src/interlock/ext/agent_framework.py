@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_framework import AgentMiddleware, Content, FunctionMiddleware
@@ -64,15 +64,22 @@ with warnings.catch_warnings():
         """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
         A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+        With hold="commit" the tools in reads hold none, and the others are refused if the key changed since they read
+        it.
         """
 
         def __init__(
-            self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+            self,
+            keys: Mapping[str, str],
+            client: AsyncClient | None = None,
+            hold: Hold = "run",
+            reads: Iterable[str] = (),
+            **options: Any,
         ) -> None:
-            tools = _Tools(ToolKeys(keys, client, hold, **options))
+            tools = _Tools(ToolKeys(keys, client, hold, reads, **options))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                super().__init__([_Runs(), tools] if hold == "run" else [tools])
+                super().__init__([_Runs(), tools] if hold != "call" else [tools])
 
 
 def _result(report: ToolReport) -> Any:

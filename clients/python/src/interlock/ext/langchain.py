@@ -12,7 +12,7 @@ import contextvars
 import copy
 import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -32,6 +32,7 @@ class Leases(AgentMiddleware):
     """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
     A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    With hold="commit" the tools in reads hold none, and the others are refused if the key changed since it was read.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Leases(AgentMiddleware):
         keys: Mapping[str, str],
         client: AsyncClient | Client | None = None,
         hold: Hold = "run",
+        reads: Iterable[str] = (),
         **options: Any,
     ) -> None:
         super().__init__()
-        self._tools = ToolKeys(keys, client, hold, **options)
+        self._tools = ToolKeys(keys, client, hold, reads, **options)
 
     def wrap_tool_call(self, request: Any, handler: Any) -> Any:
         call, raised = request.tool_call, _Raised()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from agents import FunctionTool, ToolOutputText
@@ -23,14 +24,22 @@ from . import Hold, Run, ToolKeys, current_run, run_scope, soon
 
 
 def leased(
-    tool: FunctionTool, key: str, client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+    tool: FunctionTool,
+    key: str,
+    client: AsyncClient | None = None,
+    hold: Hold = "run",
+    reads: Iterable[str] = (),
+    **options: Any,
 ) -> FunctionTool:
     """Returns the tool as one that runs under a lease, which is held to the end of the run.
 
     A key that is taken is its result, for the model. hold="call" holds the lease for one call alone.
+    With hold="commit", reads names the tools that only read: they hold none, and the others are refused if the key
+    changed since it was read.
     """
-    tools = ToolKeys({tool.name: key}, client, hold, **options)
-    if hold == "run":
+    reads = [reads] if isinstance(reads, str) else list(reads)
+    tools = ToolKeys(dict.fromkeys([tool.name, *reads], key), client, hold, reads, **options)
+    if hold != "call":
         _watch_runs()
 
     async def invoke(context: Any, text: str) -> Any:

@@ -8,7 +8,7 @@ A lease is held to the end of the run, from agent.run and its like to their resu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_ai import BinaryContent, FileUrl, ToolReturn
@@ -23,12 +23,18 @@ class Leases(AbstractCapability[Any]):
     """Runs the tools under leases, each of which is held from the first tool that names it to the end of the run.
 
     A key that is taken becomes the result of the tool, for the model. hold="call" holds a lease for one call alone.
+    With hold="commit" the tools in reads hold none, and the others are refused if the key changed since it was read.
     """
 
     def __init__(
-        self, keys: Mapping[str, str], client: AsyncClient | None = None, hold: Hold = "run", **options: Any
+        self,
+        keys: Mapping[str, str],
+        client: AsyncClient | None = None,
+        hold: Hold = "run",
+        reads: Iterable[str] = (),
+        **options: Any,
     ) -> None:
-        self._tools = ToolKeys(keys, client, hold, **options)
+        self._tools = ToolKeys(keys, client, hold, reads, **options)
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
         around = current_run.get()

@@ -1,21 +1,20 @@
 // Interlock for OpenCode. `interlock hooks install opencode` writes this file, and overwrites changes.
 //
 // It asks an Interlock server before a tool writes a file, and reports what became of it. It throws
-// for a refusal of the server only: any failure of its own lets the tool run, unless MODE is strict.
+// for a refusal of the server only: any failure of its own lets the tool run, unless the mode is strict.
 import { readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 
-const MODE: string = ""
-const HOLD: string = ""
-const PROMPTS: string = ""
-const ALSO: string[] = [] // tools of MCP servers that write a file: TOOL:FIELD
+const SETTINGS: string[][] = [] // parameters of the address of hooks, and their values
 const WAIT_S = 30 // how long an edit may wait for a file
+const STRICT = SETTINGS.some(([name, value]) => name === "mode" && value === "strict")
+const ALSO = SETTINGS.filter(([name]) => name === "also").map(([, value]) => value.split(":")[0])
 const SHORT_MS = 5_000 // for events that wait for nothing
 const QUIET_MS = 600_000 // between two messages about a failure
 
 const WRITES = new Set([
-  "edit", "write", "multiedit", "apply_patch", "patch", "bash", ...ALSO.map((pair) => pair.split(":")[0]),
+  "edit", "write", "multiedit", "apply_patch", "patch", "bash", ...ALSO,
 ])
 const READS = new Set(["read"])
 const LEASES = new Set(["interlock_acquire", "interlock_wait"]) // of the MCP server: what they take is the agent's own
@@ -30,6 +29,7 @@ interface Answer {
   decision?: string
   reason?: string
   context?: string
+  command?: string // to run in place of the asked one
 }
 
 interface Report {
@@ -96,10 +96,7 @@ async function post(report: Report, waitS: number, timeout: number): Promise<Ans
   const around = [process.env.INTERLOCK_LEASE, process.env.INTERLOCK_OUTER].filter(Boolean).join(" ")
   if (around) headers["x-interlock-lease"] = around
   const query = new URLSearchParams({ wait_s: String(waitS) })
-  if (MODE) query.set("mode", MODE)
-  if (HOLD) query.set("hold", HOLD)
-  if (PROMPTS) query.set("prompts", PROMPTS)
-  for (const pair of ALSO) query.append("also", pair)
+  for (const [name, value] of SETTINGS) query.append(name, value)
   const signal = AbortSignal.timeout(timeout)
   let failure: unknown
   for (const server of servers) {
@@ -167,13 +164,13 @@ export const Interlock = async ({ directory }: { directory: string }) => {
   }
 
   return {
-    "tool.execute.before": async (input: ToolCall, output: { args: unknown }) => {
+    "tool.execute.before": async (input: ToolCall, output: { args: any }) => {
       if (!WRITES.has(input.tool) && !LEASES.has(input.tool)) return
       let answer: Answer = {}
       try {
         answer = await post(reportOf("tool.execute.before", input, output.args), WAIT_S, (WAIT_S + 2) * 1000)
       } catch (failure) {
-        if (MODE !== "strict") {
+        if (!STRICT) {
           complain(failure)
           return
         }
@@ -184,6 +181,7 @@ export const Interlock = async ({ directory }: { directory: string }) => {
         }
       }
       if (answer.decision === "deny") throw new Error(answer.reason ?? "refused by Interlock")
+      if (answer.command && output.args) output.args.command = answer.command
     },
 
     "tool.execute.after": async (input: ToolCall & { args?: unknown }, output: { output?: string }) => {

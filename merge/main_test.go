@@ -1,0 +1,9 @@
+package merge
+
+import (
+	"testing"
+
+	"github.com/interlockdev/interlock/internal/test/memory"
+)
+
+func TestMain(m *testing.M) { memory.Main(m) }
