@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock import AsyncClient, Client, InterlockError, Unreachable
+from interlock import AsyncClient, Client, InterlockError, Refused, Unreachable
 from interlock._call import Caller, Servers
 from interlock._dial import NotSent, Server, _addresses, connect, parse_server, servers_of
 from interlock._threads import _Bounded
+from interlock._wire import Broken, Send
 from interlock.testing import LocalServer
 
 # Addresses and credentials.
@@ -116,6 +117,87 @@ def test_a_server_that_was_there_is_waited_for() -> None:
     caller = Caller(two, None, None, None, "a")
     caller.first = False  # one has answered
     assert refusals(caller) == 0
+
+
+def test_each_server_is_asked_after_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long wait at a silent server is longer than requests are repeated."""
+    clock = [0.0]
+    monkeypatch.setattr("interlock._call.now", lambda: clock[0])
+    for limit, asked in ((30.0, ["h:1", "h:2", "h:3"] * 2), (0.0, ["h:1"])):
+        steps = Caller(["h:1", "h:2", "h:3"], None, None, limit, "a").request("getTicket", {"id": "t"}, wait=55.0)
+        effect = next(steps)
+        seen: list[str] = []
+        with pytest.raises(Unreachable):
+            while True:
+                if isinstance(effect, Send):
+                    seen.append(effect.server.authority)
+                    clock[0] += 10.0
+                    effect = steps.throw(Broken("no answer"))
+                else:
+                    effect = steps.send(None)
+        assert seen == asked
+
+
+@pytest.fixture
+def silent() -> Iterator[tuple[str, threading.Event]]:
+    """A server that reads one request, then sets an event and does not answer."""
+    asked, over = threading.Event(), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            conn, _ = listener.accept()
+            with conn:
+                conn.recv(1)
+                asked.set()
+                over.wait()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+        over.set()
+        thread.join()
+
+
+def test_waits_leave_a_silent_server(interlock_server: LocalServer, silent: tuple[str, threading.Event]) -> None:
+    """They go on elsewhere when another request has found it silent."""
+    url, asked = silent
+    with Client([url, interlock_server.url]) as client:
+        caller = client._engine.core.caller
+
+        def wait() -> None:
+            with pytest.raises(Refused, match="ticket"):
+                client._engine.run(caller.request("getTicket", {"id": "t1"}, {"wait_ms": 55_000}, wait=55.0))
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        assert asked.wait(60)
+        caller.servers.failed(0, silent=True)
+        waiter.join(30)
+        assert not waiter.is_alive()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_tasks_leave_a_silent_server(
+    interlock_server: LocalServer, silent: tuple[str, threading.Event], elsewhere: bool
+) -> None:
+    """Also if a thread has found it silent."""
+    url, asked = silent
+
+    async def main() -> None:
+        async with AsyncClient([url, interlock_server.url]) as client:
+            engine = client._engine
+            caller = engine.core.caller
+            steps = caller.request("getTicket", {"id": "t1"}, {"wait_ms": 55_000}, wait=55.0)
+            waiter = asyncio.create_task(engine.run(steps))
+            await asyncio.to_thread(asked.wait, 60)
+            if elsewhere:
+                await asyncio.to_thread(caller.servers.failed, 0, True)
+            else:
+                caller.servers.failed(0, silent=True)
+            with pytest.raises(Refused, match="ticket"):
+                await asyncio.wait_for(waiter, 30)
+
+    asyncio.run(main())
 
 
 def test_a_worker_waits_for_a_server(interlock_server: LocalServer, nothing: str) -> None:

@@ -85,6 +85,23 @@ test("a request is repeated under its key, and a repetition goes to the next ser
   assert.equal(sent[0]?.headers.get("Interlock-Namespace"), "acme");
 });
 
+test("the other server is asked after one that was silent for longer than requests are repeated", async () => {
+  const silent = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return broken();
+  };
+  const { fetch, sent } = answering(silent, json(200, { outcome: "committed", version: "7", documents: [] }));
+  const client = new Client({ url: two, fetch, retryForMs: 10 });
+  assert.equal((await client.commit({ writes: [] })).version, "7");
+  assert.equal(sent.length, 2);
+  const alone = answering(silent, silent, silent);
+  assert.ok(
+    (await failure(new Client({ url: two, fetch: alone.fetch, retryForMs: 10 }).commit({}))) instanceof
+      OutcomeUnknown,
+  );
+  assert.equal(alone.sent.length, 2);
+});
+
 test("an unknown outcome is distinct from no server, and from a refusal", async () => {
   const client = (...answers: (() => Response)[]) =>
     new Client({ url: "http://a:1", fetch: answering(...answers).fetch, retryForMs: 0 });

@@ -93,6 +93,8 @@ class Servers:
             raise ValueError("no URL of a server: pass url, such as http://127.0.0.1:7420")
         self.current: int = 0
         self.silent: dict[int, float] = {}  # when one last gave no answer
+        #: They break off the waits at a server that is left because it is silent. Any thread may call them.
+        self.leavers: list[Callable[[Server], None]] = []
 
     def failed(self, index: int, silent: bool = False) -> None:
         """Goes to the next one, unless another request has done so.
@@ -105,6 +107,9 @@ class Servers:
         if self.current == index:
             order = [(index + n) % len(self.all) for n in range(1, len(self.all) + 1)]
             self.current = next((n for n in order if not self.avoids(n)), order[0])
+            if silent and self.current != index:
+                for leave in self.leavers:
+                    leave(self.all[index])
 
     def avoids(self, index: int) -> bool:
         return index in self.silent and now() - self.silent[index] < AVOIDED
@@ -179,7 +184,8 @@ class Caller:
     ) -> Steps[Reply]:
         """Carries out an operation, and returns its answer of success.
 
-        It is repeated, over all servers, until retry_for has passed since the first failure.
+        It is repeated, over all servers, until retry_for has passed since the first failure. A silent server may take
+        longer than that by itself: so each of the others is asked once more after it.
         """
         op = OPERATIONS[operation]
         all_headers = {**self.headers, **(headers or {})}
@@ -269,14 +275,15 @@ class _Retry:
     def next(self, final: Callable[[], InterlockError], after: float, reason: str) -> float:
         moment = now()
         self.began = moment if self.began is None else self.began
-        if moment - self.began >= self.limit:
+        self.tries += 1
+        round_over = self.tries % len(self.servers.all) == 0
+        if moment - self.began >= self.limit and (round_over or self.limit <= 0):
             if self.executed:
                 raise OutcomeUnknown(
                     f"no server has answered since the request was sent ({reason}): the outcome is unknown"
                 )
             raise final()
-        self.tries += 1
-        if self.tries % len(self.servers.all):
+        if not round_over:
             return 0.0
         most = min(0.1 * 2 ** min(self.rounds, 8), MOST_PAUSE)
         self.rounds += 1

@@ -243,6 +243,12 @@ class Connections:
         for conn in [*idle, *self.waiting]:
             conn.abort()
 
+    def leave(self, server: Server) -> None:
+        """Ends those that wait at a server."""
+        for conn in [*self.waiting]:
+            if conn.server == server:
+                conn.abort()
+
     def drop(self, conn: Connection) -> None:
         """Ends a connection that waits."""
         self.waiting.discard(conn)

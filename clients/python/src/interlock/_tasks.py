@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
+from functools import partial
 from typing import Any, TypeVar
 
 from . import _life, _threads
@@ -51,6 +52,7 @@ class Engine:
         self.core = Core(caller, session_ttl, self.wake)
         #: What keeps the leases in a thread, in place of a task.
         self.beside = _threads.Engine(caller, session_ttl, context, self.core) if thread else None
+        caller.servers.leavers.append(lambda server: self.deliver(partial(self.connections.leave, server))())
         _life.add(self)
 
     def check_loop(self) -> None:

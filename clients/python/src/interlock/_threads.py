@@ -176,7 +176,9 @@ class Engine:
         self.keeper: threading.Thread | None = None
         self.parting = CancelToken()  # it breaks off what the keeper waits for
         self.ending = CancelToken()  # it breaks off the waits of all threads, when the client is closed
+        self.waits: dict[Server, CancelToken] = {}  # each breaks off those at a server
         self.core = core or Core(caller, session_ttl, self.wake)
+        caller.servers.leavers.append(self._leave)
         if core is None:
             _life.add(self)
 
@@ -224,6 +226,10 @@ class Engine:
                 raise Closed if token is None else Cancelled
         return None
 
+    def _leave(self, server: Server) -> None:
+        if token := self.waits.pop(server, None):
+            token.cancel()
+
     def _send(self, send: Send) -> Reply:
         token: CancelToken | None = getattr(_local, "token", None)
         if token is not None and token.cancelled:
@@ -234,7 +240,9 @@ class Engine:
         try:
             sock = self.pool.connected(conn, send.server, send.timeout)
             bounded: Any = _Bounded(sock, end - time.monotonic())
-            tokens = [one for one in (token, self.ending if send.poll else None) if one is not None]
+            tokens = [] if token is None else [token]
+            if send.poll:
+                tokens += [self.ending, self.waits.setdefault(send.server, CancelToken())]
             for one in tokens:
                 one._add(sock)
             try:
