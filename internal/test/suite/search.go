@@ -75,6 +75,7 @@ func longTests() ([]job, error) {
 			names = append(names, tests...)
 		}
 	}
+	longestFirst(j.packages)
 	slices.Sort(names)
 	j.run = "^(" + strings.Join(slices.Compact(names), "|") + ")$"
 	return []job{j}, nil

@@ -230,6 +230,14 @@ var apart = []string{
 	"./journal/redisjournal",
 }
 
+// longest lists the packages that take longest in suites unit and simulation, so that none of them runs alone at the
+// end.
+var longest = []string{
+	"cmd/interlock", "internal/test/pythontest", "internal/test/scenariotest", "internal/test/typescripttest",
+	"internal/test/securitytest", "internal/test/checkouttest", "internal/test/suite", "internal/demo", "engine",
+	"internal/bench", "merge/merger", "workspace", "internal/test/boundarytest",
+}
+
 // concurrent lists the packages with goroutines.
 var concurrent = []string{
 	"./guard/...", "./resp/...", "./cluster/...", "./shard/...", "./client/...", "./server/...", "./journal/...",
@@ -302,8 +310,21 @@ func isApart(path string) bool {
 	})
 }
 
-// unitPackages returns the packages that are no suite of their own.
+// unitPackages returns the packages that are no suite of their own, in the order in which they begin.
 func unitPackages() ([]string, error) {
 	packages, err := listPackages("./...")
-	return slices.DeleteFunc(packages, isApart), err
+	packages = slices.DeleteFunc(packages, isApart)
+	longestFirst(packages)
+	return packages, err
+}
+
+// longestFirst moves the packages that take longest to the front.
+func longestFirst(packages []string) {
+	rank := func(path string) int {
+		if i := slices.Index(longest, strings.TrimPrefix(short(path), "./")); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
 }

@@ -90,3 +90,16 @@ func TestAlone(t *testing.T) {
 		}
 	}
 }
+
+// The packages that take longest begin first, and each of them is there.
+func TestLongest(t *testing.T) {
+	packages, err := unitPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range longest {
+		if short(packages[i]) != want {
+			t.Errorf("package %d is %s, want %s", i, short(packages[i]), want)
+		}
+	}
+}
