@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -172,8 +174,9 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 			}
 			fmt.Fprintf(out, "failed: %s\n", f.title)
 			if i < shownAtOnce {
-				lines := strings.SplitAfter(strings.TrimSuffix(strings.Join(f.output, ""), "\n"), "\n")
-				fmt.Fprintf(out, "        %s\n", strings.Join(lines[max(0, len(lines)-lastWords):], "        "))
+				for _, line := range lastWords(f.output) {
+					fmt.Fprintf(out, "        %s\n", line)
+				}
 			}
 			if f.counted {
 				fmt.Fprintf(out, "        repeat it: %s\n", f.job.repeatable(f.pkg, f.test))
@@ -192,3 +195,20 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 	}
 	return failed == 0 && len(results) == suites
 }
+
+// lastWords returns the lines of a failure's output that tell most: the last that the test wrote itself, each with the
+// place in its source, and not the log of a server, which comes after them. Without any it returns the last lines.
+func lastWords(output []string) []string {
+	lines := strings.Split(strings.TrimSuffix(strings.Join(output, ""), "\n"), "\n")
+	if own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !ownWords.MatchString(l) }); len(own) > 0 {
+		lines = own
+	}
+	lines = lines[max(0, len(lines)-shownLines):]
+	for i, l := range lines {
+		lines[i] = l[:min(len(l), shownBytes)]
+	}
+	return lines
+}
+
+// ownWords matches a line of testing.T.Log and its like.
+var ownWords = regexp.MustCompile(`^\s+\w+\.go:\d+: `)

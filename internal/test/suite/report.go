@@ -86,7 +86,8 @@ const (
 	shownAtOnce = 3
 	excerpt     = 60
 	shownAtEnd  = 20 // names of failures of a suite at the end of the run
-	lastWords   = 12 // lines of the first of them
+	shownLines  = 12 // of the output of the first of them
+	shownBytes  = 500
 )
 
 // seeds matches the output of a test that found its failure by a search: repeating the test without the seed

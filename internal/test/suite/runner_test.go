@@ -206,6 +206,22 @@ func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
 	}
 }
 
+// The last words of a failure are those of its test, and not of a server's log that follows.
+func TestLastWords(t *testing.T) {
+	logged := strings.Repeat("        time=2026-01-01 level=INFO msg=ready\n", 40)
+	output := []string{
+		"=== RUN   TestA\n", "    crowd.go:163: agent-6: unexpected: " + strings.Repeat("x", 2*shownBytes) + "\n",
+		"    server.go:73: the log of a server:\n", logged, "--- FAIL: TestA (1.0s)\n",
+	}
+	words := lastWords(output)
+	if len(words) != 2 || !strings.HasPrefix(words[0], "    crowd.go:163: agent-6") || len(words[0]) != shownBytes {
+		t.Errorf("the last words are %q", words)
+	}
+	if words = lastWords([]string{logged, "panic: nil\n"}); len(words) != shownLines || words[shownLines-1] != "panic: nil" {
+		t.Errorf("the last words of a panic are %q", words)
+	}
+}
+
 func TestTooManyUnstableTestsFail(t *testing.T) {
 	u := unstable{"engine", "TestA", "dist/unstable/engine-TestA.txt"}
 	s := &suite{name: "a"}
