@@ -200,7 +200,8 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 // place in its source, and not the log of a server, which comes after them. Without any it returns the last lines.
 func lastWords(output []string) []string {
 	lines := strings.Split(strings.TrimSuffix(strings.Join(output, ""), "\n"), "\n")
-	if own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !ownWords.MatchString(l) }); len(own) > 0 {
+	own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !ownWords.MatchString(l) })
+	if len(own) > 0 {
 		lines = own
 	}
 	lines = lines[max(0, len(lines)-shownLines):]

@@ -217,7 +217,8 @@ func TestLastWords(t *testing.T) {
 	if len(words) != 2 || !strings.HasPrefix(words[0], "    crowd.go:163: agent-6") || len(words[0]) != shownBytes {
 		t.Errorf("the last words are %q", words)
 	}
-	if words = lastWords([]string{logged, "panic: nil\n"}); len(words) != shownLines || words[shownLines-1] != "panic: nil" {
+	words = lastWords([]string{logged, "panic: nil\n"})
+	if len(words) != shownLines || words[shownLines-1] != "panic: nil" {
 		t.Errorf("the last words of a panic are %q", words)
 	}
 }
