@@ -20,6 +20,7 @@
 //
 //   - One value for all seats costs the same whether there are 16 shards or 1,024: a read and a swap a second
 //     for each server, also in a store where each request is paid for.
+//   - A member without beats that answers nothing either has half the time of one that answers: see reach.go.
 //   - A beat is compared with the beat that the reader saw before, on the reader's own clock. No clocks of two
 //     machines are ever compared.
 //   - A seat proves nothing. The journal's epoch decides which server may answer for a shard: the seat only keeps

@@ -9,17 +9,22 @@ import (
 )
 
 // A beat proves that a member reaches the engine. Whether it can answer callers is tried from outside: each member
-// asks all others, twice a second, at the addresses that calls are forwarded to.
+// asks all others, at each look, at the addresses that calls are forwarded to.
 //
 //	no answer                         callers are refused without that address, and this server is not ready
 //	no answer for markAfter           the table shows the mark of this server
 //	the marks of most other members   the member leaves its seats, and takes none as long as that lasts
 //	refused, where one answered       the process is gone: its seats are free at once
+//	no answer where one answered,     the machine is gone, or the process stands still: its seats are free in half the
+//	nor a beat                        time that a member has which still answers
+//
+// Two signs that stay away need less time than one: a slow engine delays beats, and not answers; a cut between two
+// members delays answers, and not beats.
 //
 // A member cannot tell whether it or the other one is cut off. If each member is marked by most, the one with the
 // least ID stays.
 const (
-	probeEvery   = 500 * time.Millisecond
+	probeEvery   = 400 * time.Millisecond // at least: each look at the table may begin one
 	probeTimeout = 1500 * time.Millisecond
 	// closeLook is the time between two refused probes: then the member counts as gone.
 	closeLook = 150 * time.Millisecond
@@ -50,6 +55,24 @@ func (r *reach) note(err error, began time.Time) {
 
 func (r *reach) marked(now time.Time) bool {
 	return r.fails >= marksFails && now.Sub(r.since) >= markAfter
+}
+
+// lostAt needs mu. It returns when a member counts as gone unless it shows a sign of life until then.
+func (n *Node) lostAt(id string) time.Time {
+	beat := n.seen[id].at
+	at := beat.Add(n.cfg.TTL)
+	r := n.reach[id]
+	if r == nil || !r.ever || r.since.IsZero() {
+		return at
+	}
+	both := beat.Add(n.cfg.TTL / 2)
+	if probed := r.since.Add(n.cfg.TTL * looksInProbe / looks); probed.After(both) {
+		both = probed
+	}
+	if both.Before(at) {
+		return both
+	}
+	return at
 }
 
 // probe asks the members of a table that were not asked for a while.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -197,6 +198,59 @@ func TestRefusedConnections(t *testing.T) {
 				<-b.done
 				a.stop()
 			})
+		})
+	}
+}
+
+// A server without beats that answers nothing either has lost its shards within three seconds, and one with either of
+// the two signs keeps them for longer: a slow engine delays beats, and a cut between two servers delays answers.
+func TestTwoSignsOfLife(t *testing.T) {
+	toB := links{{"a", "b"}: errHeld, {"c", "b"}: errHeld}
+	lost := links{{"a", "b"}: syscall.ECONNRESET, {"c", "b"}: syscall.ECONNRESET}
+	for _, c := range []struct {
+		name   string
+		beats  bool
+		after  time.Duration // the cut comes so much later
+		cut    links
+		lasts  time.Duration
+		leaves bool
+	}{
+		{"vanished", false, 0, toB, 2700 * time.Millisecond, true},
+		{"vanished for one of the others", false, 0, links{{"a", "b"}: errHeld}, 2700 * time.Millisecond, true},
+		{"no beats", false, 0, links{}, 1900 * time.Millisecond, false},
+		{"no beats, and a connection lost", false, 1300 * time.Millisecond, lost, 1900 * time.Millisecond, false},
+		{"no answers", true, 0, toB, 3800 * time.Millisecond, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(40) {
+				synctest.Test(t, func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(seed, 2))
+					e, cut := newEngine(6), &links{}
+					var nodes []*node
+					for _, name := range []string{"a", "b", "c"} {
+						nodes = append(nodes, e.start(t, name, e.probed(name, cut)))
+					}
+					<-time.After(time.Minute + time.Duration(rng.IntN(2000))*time.Millisecond)
+					had := e.shares()["b"]
+					e.mu.Lock()
+					e.cut["b"] = !c.beats
+					e.mu.Unlock()
+					<-time.After(c.after)
+					e.mu.Lock()
+					*cut = c.cut
+					e.mu.Unlock()
+					<-time.After(c.lasts - c.after)
+					if left := e.shares()["b"]; left != had && !c.leaves || left > 0 && c.leaves || had == 0 {
+						t.Errorf("seed %d: after %v it has %d of %d shards", seed, c.lasts, left, had)
+					}
+					e.mu.Lock()
+					*cut, e.cut["b"] = links{}, false
+					e.mu.Unlock()
+					for _, n := range nodes {
+						n.kill()
+					}
+				})
+			}
 		})
 	}
 }

@@ -220,7 +220,8 @@ use.`,
 	f.StringVar(&cfg.AdvertiseGRPC, "advertise-grpc", "", "`address` of its session streams, likewise")
 	cli.DurationVar(
 		f, &cfg.StandbyAfter, "standby-after", cluster.DefaultTTL,
-		"how long a server may be silent before others take its shards over: at least 2s",
+		"how long a server may be silent before others take its shards over; half as long, if it does not answer them "+
+			"either: at least 2s",
 	)
 	f.IntVar(
 		&cfg.Shards, "shards", 0,
