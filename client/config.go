@@ -20,12 +20,13 @@ type Config struct {
 	// Before an address, "grpc://" has the session carried over gRPC, for proxies
 	// that let nothing else through: that is slower.
 	//
-	// With several servers heartbeats come every two seconds at least, so that a server that
-	// has come to stand still is left for the next one within six. An attempt to connect again gets
-	// 1.5 s, twice that after each that was too short, and at most a quarter of the shortest ttl; a
-	// server that gave no answer is passed over for 5 s. So a call that is under way when its server is
-	// lost ends some 2.5 s after another one has taken over, or after these six seconds. A lease of
-	// 10 s or more outlives a fail-over.
+	// With several servers heartbeats come every two seconds at least, and a server from which nothing has come
+	// for a second is asked whether it is there. One that has come to stand still is left for the next one within
+	// 2.5 s, and within six over gRPC. Dial asks the next address beside one that has been silent for 1.5 s. An
+	// attempt to connect again gets 1.5 s, twice that after each that was too short, and at most a quarter of the
+	// shortest ttl; a server that gave no answer is passed over for 5 s. So a call that is under way when its
+	// server is lost ends some 2.5 s after the death or, if that is later, after another one has taken over. A
+	// lease of 10 s or more outlives a fail-over.
 	Addrs []string
 
 	// TLS encrypts the connection. nil means plain text, which is for loopback

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -91,6 +92,9 @@ const (
 	takeover      = 10 * time.Second // by when a standby has taken over, also on a busy machine
 )
 
+// attempt is the time of an attempt to connect when there is another server to go to.
+var attempt = endpoint.Share(endpoint.Attentive)
+
 // several reports whether there is another server to go to.
 func (c *Client) several() bool { return c.servers != nil && c.servers.Places() > 1 }
 
@@ -128,7 +132,7 @@ func (c *Client) attemptTimeout(most time.Duration) time.Duration {
 	if !c.several() || c.sess == nil {
 		return most
 	}
-	return min(most, endpoint.Share(c.sess.shortest), endpoint.Share(endpoint.Attentive)<<min(c.silences, 8))
+	return min(most, endpoint.Share(c.sess.shortest), attempt<<min(c.silences, 8))
 }
 
 // failed takes note of an attempt to connect that did not succeed, and ends the
@@ -232,12 +236,52 @@ func (c *Client) bind(ctx context.Context, link proto.ClientLink) (*conn, error)
 
 // dialOnce makes a link to the current server.
 func (c *Client) dialOnce(ctx context.Context) (proto.ClientLink, error) {
+	c.mu.Lock()
+	first := c.sess == nil
+	c.mu.Unlock()
+	if first && c.several() {
+		return c.dialAny(ctx)
+	}
+	return c.dialFor(ctx, c.attemptTimeout(dialTimeout))
+}
+
+// dialFor makes a link in a time.
+func (c *Client) dialFor(ctx context.Context, limit time.Duration) (proto.ClientLink, error) {
 	if c.servers != nil { // else the Dialer bounds itself
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.attemptTimeout(dialTimeout), errSilent)
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, errSilent)
 		defer cancel()
 	}
 	return c.dial(ctx, proto.Hello{Namespace: c.cfg.Namespace, Credential: c.cfg.Credential})
+}
+
+// dialAny makes a link to the first server that answers: to the current one, and to the next one beside it when that
+// has been silent for the time of an attempt. So a lost server holds up no start, and slow ones lose no time.
+func (c *Client) dialAny(ctx context.Context) (proto.ClientLink, error) {
+	type answer struct {
+		link    proto.ClientLink
+		refusal error
+	}
+	var asked atomic.Int64
+	a, err := endpoint.Race(ctx, c.servers.Places(), attempt, func(ctx context.Context, i int) (answer, error) {
+		if i > 0 {
+			c.servers.Silent(int(asked.Load()))
+		}
+		asked.Store(int64(c.servers.Current()))
+		link, err := c.dialFor(ctx, dialTimeout)
+		if _, refused := errors.AsType[*interlock.Error](err); refused {
+			return answer{refusal: err}, nil
+		}
+		return answer{link: link}, err
+	}, func(a answer) {
+		if a.link != nil {
+			a.link.Close(nil)
+		}
+	})
+	if err == nil {
+		err = a.refusal
+	}
+	return a.link, err
 }
 
 // handshake attaches the session, or opens one first. Nothing else is on the link

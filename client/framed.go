@@ -14,6 +14,10 @@ import (
 // silence is when a silent server is asked, and when it is given up.
 var silence = proto.IdleTimeouts{Ask: 10 * time.Second, Expect: 10 * time.Second}
 
+// alert is the same where there is another server to go to. A server answers such a question at once, whatever its
+// engine and its disk do; over a slow line it has four times as long as it took to welcome the client.
+var alert = proto.IdleTimeouts{Ask: time.Second, Expect: 1500 * time.Millisecond}
+
 // framedLink is a proto.ClientLink over a connection of its own.
 type framedLink struct {
 	*proto.FramedLink[proto.ClientFrame, proto.ServerFrame]
@@ -23,7 +27,11 @@ type framedLink struct {
 // dialFramed connects, and returns when the server has said that the client is welcome, or
 // why it is not.
 func dialFramed(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLink, error) {
+	began := time.Now()
 	conn, err := to.connect(ctx)
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +42,9 @@ func dialFramed(ctx context.Context, to peer, hello proto.Hello) (proto.ClientLi
 		err = context.Cause(ctx)
 	}
 	if err == nil {
+		if to.servers.Places() > 1 {
+			link.Listen(proto.IdleTimeouts{Ask: alert.Ask, Expect: max(alert.Expect, 4*time.Since(began))})
+		}
 		return &framedLink{link, to}, nil
 	}
 	link.Close(nil)

@@ -127,27 +127,31 @@ func (p *pair) end() {
 }
 
 // An operation that is under way when its server is lost ends soon after another one has taken over: a server that does
-// not answer is left within 6 s, and from then on the one that answers is asked at least once a second. A slow server
-// is not left.
+// not answer is left within 2.5 s, and 6 s over gRPC, and from then on the one that answers is asked at least once a
+// second. A slow server is not left.
 func TestLostServer(t *testing.T) {
-	const left, round = 6 * time.Second, 2500 * time.Millisecond // an attempt at the lost one, and a pause
+	const round = 2500 * time.Millisecond // an attempt at the lost one, and a pause
 	overEach(t, func(t *testing.T, scheme string) {
+		left := 2500 * time.Millisecond
+		if scheme != "" {
+			left = 6 * time.Second
+		}
 		for name, lost := range map[string]struct {
 			fault fault
 			after time.Duration // when the other server has taken over; 0 for never
-			most  time.Duration
+			least time.Duration // until the lost one is left
 		}{
-			"vanished":             {vanished, 4 * time.Second, left + round},
-			"vanished for long":    {vanished, 6500 * time.Millisecond, 6500*time.Millisecond + round},
-			"vanished for longer":  {vanished, 13 * time.Second, 13*time.Second + round},
-			"half-open":            {halfOpen, 4 * time.Second, left + round},
-			"half-open for long":   {halfOpen, 9 * time.Second, 9*time.Second + round},
-			"silent":               {silent, 4 * time.Second, left + round},
-			"silent for long":      {silent, 9 * time.Second, 9*time.Second + round},
-			"closing":              {closing, 4 * time.Second, 4*time.Second + round},
-			"closing for long":     {closing, 9 * time.Second, 9*time.Second + round},
-			"closing for a moment": {closing, time.Millisecond, round},
-			"slow":                 {slow, 0, round},
+			"vanished":             {vanished, 2 * time.Second, left},
+			"vanished for long":    {vanished, 6500 * time.Millisecond, left},
+			"vanished for longer":  {vanished, 13 * time.Second, left},
+			"half-open":            {halfOpen, 2 * time.Second, left},
+			"half-open for long":   {halfOpen, 9 * time.Second, left},
+			"silent":               {silent, 2 * time.Second, left},
+			"silent for long":      {silent, 9 * time.Second, left},
+			"closing":              {closing, 4 * time.Second, 0},
+			"closing for long":     {closing, 9 * time.Second, 0},
+			"closing for a moment": {closing, time.Millisecond, 0},
+			"slow":                 {slow, 0, 0},
 		} {
 			for _, ask := range some(name) {
 				t.Run(name+"/"+ask.name, func(t *testing.T) {
@@ -169,12 +173,54 @@ func TestLostServer(t *testing.T) {
 						if err := ask.do(ctx, p.c, p.held); err != nil {
 							t.Error(err)
 						}
-						if took := time.Since(began); took > lost.most {
-							t.Errorf("it took %v, want at most %v", took, lost.most)
+						if took, most := time.Since(began), max(lost.after, lost.least)+round; took > most {
+							t.Errorf("it took %v, want at most %v", took, most)
 						}
 					})
 				})
 			}
+		}
+	})
+}
+
+// A client that begins while a server is lost is at the other one after one attempt, and slow ones have the time that
+// they need.
+func TestDialPastALostServer(t *testing.T) {
+	overEach(t, func(t *testing.T, scheme string) {
+		for name, lost := range map[string]struct {
+			fault fault
+			most  time.Duration
+		}{
+			"vanished":  {vanished, 1600 * time.Millisecond},
+			"half-open": {halfOpen, 1600 * time.Millisecond},
+			"silent":    {silent, 1600 * time.Millisecond},
+			"closing":   {closing, 100 * time.Millisecond},
+			"slow":      {slow, 12 * time.Second},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newPair(t, scheme, 0)
+					defer p.end()
+					p.takeOver()
+					p.n.set(firstAddr, lost.fault)
+					if lost.fault == slow {
+						p.n.set(secondAddr, slow)
+					}
+					began := time.Now()
+					c, err := client.DialThrough(t.Context(), p.n.dial, client.Config{
+						Addrs: []string{scheme + firstAddr, scheme + secondAddr}, Agent: "late",
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took > lost.most {
+						t.Errorf("it took %v, want at most %v", took, lost.most)
+					}
+					if err := c.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			})
 		}
 	})
 }

@@ -127,6 +127,11 @@ func newFramed[Out, In any](
 	}
 }
 
+// Listen changes when the other side is asked. It comes before the first Send and Recv.
+func (l *FramedLink[Out, In]) Listen(quiet IdleTimeouts) {
+	l.quiet, l.deadline, l.until = quiet, time.Time{}, time.Time{}
+}
+
 // Begin sends the preface and the client's hello, and waits for the server's. The caller
 // bounds it by closing the link.
 func (l *FramedLink[Out, In]) Begin(hello Hello) error {

@@ -49,7 +49,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	for i := range found {
 		found[i] = net.JoinHostPort(found[i], port)
 	}
-	return race(ctx, connect, network, d.order(addr, found))
+	addrs := d.order(addr, found)
+	if len(addrs) == 0 {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("the name has no address")}
+	}
+	return Race(ctx, len(addrs), headStart, func(ctx context.Context, i int) (net.Conn, error) {
+		return connect(ctx, network, addrs[i])
+	}, func(c net.Conn) { c.Close() })
 }
 
 // order returns what was found for a name, what was tried first the last time before the rest.
@@ -100,28 +106,26 @@ func (d *Dialer) hosts(name string) int {
 	return max(1, len(d.names[name]))
 }
 
-// race connects to the first of the addresses that accepts. Each begins when the one before has
-// failed, or after a head start. The error is the first address's.
-func race(
-	ctx context.Context, connect func(ctx context.Context, network, addr string) (net.Conn, error), network string,
-	addrs []string,
-) (net.Conn, error) {
+// Race returns what the first of n attempts brings that succeeds. Each begins when the one before has failed, or after
+// a head start. The others are cancelled, and what they still bring is dropped. The error is that of the first attempt.
+func Race[T any](
+	ctx context.Context, n int, headStart time.Duration, attempt func(ctx context.Context, i int) (T, error), drop func(T),
+) (won T, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
-		conn net.Conn
-		err  error
-		at   int
+		got T
+		err error
+		at  int
 	}
-	results := make(chan result, len(addrs))
-	errs := make([]error, len(addrs))
-	for begun, ended := 0, 0; ended < len(addrs); {
+	results := make(chan result, n)
+	for begun, ended := 0, 0; ended < n; {
 		var next <-chan time.Time
-		if begun < len(addrs) {
+		if begun < n {
 			at := begun
 			go func() {
-				conn, err := connect(ctx, network, addrs[at])
-				results <- result{conn, err, at}
+				got, err := attempt(ctx, at)
+				results <- result{got, err, at}
 			}()
 			begun++
 			timer := time.NewTimer(headStart)
@@ -132,22 +136,21 @@ func race(
 		case r := <-results:
 			ended++
 			if r.err != nil {
-				errs[r.at] = r.err
+				if r.at == 0 {
+					err = r.err
+				}
 				break
 			}
-			go func(left int) { // close what the others still bring
+			go func(left int) {
 				for range left {
-					if late := <-results; late.conn != nil {
-						late.conn.Close()
+					if late := <-results; late.err == nil {
+						drop(late.got)
 					}
 				}
 			}(begun - ended)
-			return r.conn, nil
+			return r.got, nil
 		case <-next:
 		}
 	}
-	if len(errs) == 0 {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("the name has no address")}
-	}
-	return nil, errs[0]
+	return won, err
 }
