@@ -49,8 +49,9 @@ const (
 	// lookHeader asks a server to look at the table of servers at once. It costs an early look at most, so anyone may.
 	lookHeader = "Interlock-Look"
 
-	// reachTimeout is how long the connection to an owner may take.
-	reachTimeout = 2 * time.Second
+	// reachTimeout is how long the connection to an owner may take: less than the 1.5 s after which a client takes the
+	// server that it asked for the silent one.
+	reachTimeout = 1250 * time.Millisecond
 	// maxForwardIdle is how many unused connections to one owner are kept. They are closed before the owner
 	// closes them, so that no call meets a closed one.
 	maxForwardIdle     = 256
