@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -56,6 +57,7 @@ var workFolders = map[string][]string{
 // decode reads a body into a structure. Unknown fields are ignored, and a field with a value of another type is
 // as if it were not there. A name that stands twice in an object is refused: the harness may have read the other one.
 func decode(body []byte, into any) error {
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // a byte order mark
 	err := json.Unmarshal(body, into)
 	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if odd.Field == "" {

@@ -44,6 +44,11 @@ func TestBodies(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s:\n%swant:\n%s", file, got, want)
 			}
+			if marked, err := h.parse(append([]byte("\ufeff"), body...), nil); err != nil {
+				t.Errorf("%s behind a byte order mark: %v", file, err)
+			} else if again := describe(t, h, marked); !bytes.Equal(again, got) {
+				t.Errorf("%s behind a byte order mark:\n%swant:\n%s", file, again, got)
+			}
 			if bytes.Contains(got, []byte("secret")) {
 				t.Errorf("%s: the contents of a file are kept", file)
 			}

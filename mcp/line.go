@@ -119,7 +119,7 @@ func (l *lines) read() {
 			continue
 		}
 		// Some programs write a NUL where they mean a blank.
-		if line = bytes.Trim(line, " \t\r\n\x00"); len(line) > 0 && !l.take(line) {
+		if line = bytes.Trim(line, " \t\r\n\x00"); len(bytes.TrimPrefix(line, mark)) > 0 && !l.take(line) {
 			return
 		}
 		if err != nil {

@@ -61,7 +61,7 @@ func pieceOf(r *rand.Rand, next int, revision string) piece {
 	case 5:
 		return piece{[]string{"{}", "1", "null", "\"x\"", `{"jsonrpc":"1.0"}`}[r.IntN(5)], stray(invalidRequest)}
 	case 6:
-		return piece{"", nil}
+		return piece{[]string{"", string(mark)}[r.IntN(2)], nil}
 	case 7:
 		second := call(next+1, "ping", "{}")
 		return piece{ping + " " + second, []string{no(parseError), fmt.Sprintf("%d %d", next+1, parseError)}}
