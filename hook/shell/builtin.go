@@ -46,19 +46,10 @@ func (r *reader) pushd(args []word) stream {
 	}
 	r.enter(c.operands[0])
 	r.pushed = append(slices.Clip(r.pushed), before)
-	r.unsure(before)
-	return stream{}
-}
-
-// unsure has the reader be in the folder before as well as in the present one, in a shell that may lack the stack.
-func (r *reader) unsure(before folder) {
-	switch {
-	case !r.plain || r.dir == before:
-	case before.path == "":
-		r.dir = folder{}
-	case r.dir.path != "":
-		r.dir = folder{path: Above([]string{before.path, r.dir.path}), below: true}
+	if r.plain { // it may lack the stack
+		r.maybeIn(before)
 	}
+	return stream{}
 }
 
 func (r *reader) popd([]word) stream {
@@ -69,12 +60,14 @@ func (r *reader) popd([]word) stream {
 	}
 	r.dir = r.pushed[len(r.pushed)-1]
 	r.pushed = r.pushed[:len(r.pushed)-1]
-	r.unsure(r.old)
+	if r.plain {
+		r.maybeIn(r.old)
+	}
 	return stream{}
 }
 
 func (r *reader) pwd([]word) stream {
-	w := r.dir.word()
+	w := r.folderWord()
 	switch {
 	case w.loose:
 		return stream{}
@@ -185,12 +178,23 @@ func (r *reader) unset(args []word) stream {
 	return stream{}
 }
 
+// noFunction runs a program although a function has its name.
+func (r *reader) noFunction(c *arguments) stream {
+	if len(c.operands) > 0 {
+		name := c.operands[0].text
+		if f := r.funcs[name]; f != nil {
+			delete(r.funcs, name)
+			defer func() { r.funcs[name] = f }()
+		}
+	}
+	return r.run(c.operands)
+}
+
 // export is reached by words that the shell made up: the parser knows all others.
 func (r *reader) export(args []word) stream {
 	for _, w := range args {
-		if name, value, ok := strings.Cut(w.text, "="); ok {
-			w.text, w.glob, w.fixed, w.marked = value, -1, 0, ""
-			r.set(name, w)
+		if isAssignment(w.text) {
+			r.set(w.assigned())
 		}
 	}
 	return stream{}

@@ -4,10 +4,12 @@
 //
 //	reading.go   what a reading is, and its bounds
 //	parse.go     the text of a command to statements, within bounds
-//	read.go      statements: lists, loops, functions, redirections, folders
+//	read.go      statements: lists, loops, functions, redirections
+//	folder.go    the folders that commands run in
 //	word.go      words: quotes, variables, patterns, substitutions
 //	program.go   how a row of the table is applied; option.go parts options from operands
-//	table.go     the table of programs, with table_format.go, table_project.go and table_git.go
+//	table.go     the table of programs, with table_format.go, table_project.go, table_report.go
+//	             and table_git.go
 //	special.go   the programs that no row describes, with fetch.go
 //	filter.go    the programs of sed and awk
 //	language.go  the files that a program in another language names

@@ -98,7 +98,7 @@ func (r *reader) perl(c *arguments) stream {
 	case c.any("-i"):
 		r.inPlace(operands, c.values("-i"))
 	case c.any("-e -E"):
-		for _, w := range script {
+		for _, w := range append(script, c.values("-M -r")...) {
 			perlText.read(r, w.source())
 			if perlWrites.MatchString(w.text) || w.loose {
 				r.unknown("a program of perl or ruby")
@@ -115,8 +115,8 @@ func (r *reader) perl(c *arguments) stream {
 
 // perlWrites has the words of programs that write, or run others.
 var perlWrites = regexp.MustCompile(
-	"open|unlink|rename|system|exec|`|qx|eval|require|File|IO|write|mkdir|rmdir|symlink|link|chmod|utime|truncate|" +
-		"spawn|Dir|sh\\b",
+	"open|unlink|rename|system|exec|`|qx|eval|require|File|fileutils|IO|write|mkdir|rmdir|symlink|link|chmod|utime|" +
+		"truncate|spawn|Dir|sh\\b",
 )
 
 // python runs a module as the program of that name.

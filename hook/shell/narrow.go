@@ -19,8 +19,12 @@ func Narrow(command, dir string, own func(dir string) []string) (narrowed string
 		return "", false
 	}
 	n := &narrower{text: command, reader: newReader(dir), own: own}
+	follower := newReader(dir)
 	for _, s := range list {
 		n.stmt(s)
+		if follower.stmt(s); follower.dir != n.dir || len(follower.also) > 0 {
+			break // from here on the folder is not sure
+		}
 	}
 	slices.Reverse(n.changes)
 	for _, c := range n.changes {
@@ -80,8 +84,12 @@ func (n *narrower) effects(do func(*reader)) []Tree {
 	return r.out.Trees
 }
 
-// files returns the own files that are below one of the trees, as words of a shell.
+// files returns the own files that are below one of the trees, as words of a shell; "" if that is not sure.
 func (n *narrower) files(trees []Tree) (list string) {
+	computed := strings.Count(n.dir.path, top)
+	if slices.ContainsFunc(trees, func(t Tree) bool { return strings.Count(t.Path, top) > computed }) {
+		return ""
+	}
 	for _, name := range n.own(n.dir.path) {
 		full := Join(n.dir.path, name)
 		if slices.ContainsFunc(trees, func(t Tree) bool {
@@ -99,8 +107,8 @@ func (n *narrower) replace(c *syntax.CallExpr, text string) {
 
 func (n *narrower) add(c *syntax.CallExpr, args *arguments) {
 	trees := n.effects(func(r *reader) { r.gitAdd(args) })
-	if len(trees) == 0 || args.any("-p --patch -i --interactive -e --edit --pathspec-from-file -f --force --chmod "+
-		"--renormalize") {
+	if len(trees) == 0 || excludes(args) || args.any("-p --patch -i --interactive -e --edit --pathspec-from-file "+
+		"-f --force --chmod --renormalize") {
 		return
 	}
 	if files := n.files(trees); files != "" {
@@ -108,11 +116,16 @@ func (n *narrower) add(c *syntax.CallExpr, args *arguments) {
 	}
 }
 
+// excludes reports whether a path is one to leave out, as own files are not.
+func excludes(args *arguments) bool {
+	return slices.ContainsFunc(args.operands, func(w word) bool { return w.pathspec().excludes })
+}
+
 // commit leaves out the options and paths that make a commit take files, and names the own ones.
 func (n *narrower) commit(c *syntax.CallExpr, p *program, words []word) {
 	args := p.parse(words[2:])
 	trees := n.effects(func(r *reader) { r.gitCommit(args) })
-	if len(trees) == 0 || args.any("--amend -p --patch --interactive --pathspec-from-file "+p.never) {
+	if len(trees) == 0 || excludes(args) || args.any("--amend -p --patch --interactive --pathspec-from-file "+p.never) {
 		return
 	}
 	files := n.files(trees)

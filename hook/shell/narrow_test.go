@@ -24,6 +24,10 @@ func TestNarrow(t *testing.T) {
 		"git commit -m x src": "{ git add -A -- src/c && git commit --only -m x -- src/c; }",
 		"git commit --all -m \"$(cat <<'E'\na 'b\nE\n)\" 2>&1": "{ git add -A -- 'a b.go' src/c && git commit --only -m " +
 			"\"$(cat <<'E'\na 'b\nE\n)\" -- 'a b.go' src/c; } 2>&1",
+		"if [ -d src ]; then cd src; fi; git add -A": "", "test -d src && cd src; git commit -am x": "",
+		"cd src | ls; git add -A": "", "f() { cd src; }; f; git add -A": "", "git add ':/src/c' 'a b.go'": "",
+		"test -d src && cd src && git add -A": "test -d src && cd src && git add -A -- '../a b.go' c",
+		"git add src ':!src/c'":               "", "git commit -m x . ':(exclude,top)a b.go'": "",
 		"git commit --amend -am x": "", "git add -p": "", "git status": "", "(git add -A": "",
 		"cd /elsewhere && git add -A": "", "for i in 1; do git add -A; done": "", "git -C x add -A": "",
 		"sudo git add -A": "", "git commit --dry-run -a": "",

@@ -12,6 +12,7 @@ type option struct {
 type arguments struct {
 	args     []word
 	options  []option
+	settings []word // NAME=VALUE before the operands
 	operands []word
 	// dashes is how many operands stand before "--", -1 without it.
 	dashes int
@@ -61,6 +62,7 @@ func (p *program) parse(args []word) *arguments {
 			c.operands = append(c.operands, args[i+1:]...)
 			return c
 		case p.assigns && len(c.operands) == 0 && isAssignment(text):
+			c.settings = append(c.settings, args[i])
 			continue
 		case !isOption(&args[i], p.plus):
 			c.operands = append(c.operands, args[i])

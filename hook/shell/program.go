@@ -37,6 +37,11 @@ type program struct {
 	subs map[string]program
 }
 
+// plain reports whether the program only reads, whatever its words are.
+func (p *program) plain() bool {
+	return p.does == reads && p.special == nil && p.subs == nil && p.output == "" && p.touches == ""
+}
+
 // effect is what a program does with its operands.
 type effect int
 
@@ -70,11 +75,14 @@ func (r *reader) program(name string, p *program, args []word) stream {
 	if c.any(always) || p.never != "" && c.any(p.never) {
 		return stream{}
 	}
-	if dirs := c.values(p.chdir); len(dirs) > 0 {
-		dir, old := r.dir, r.old
-		defer func() { r.dir, r.old = dir, old }()
+	if dirs := c.values(p.chdir); len(dirs)+len(c.settings) > 0 {
+		before := r.place
+		defer func() { r.place = before }()
 		for _, dir := range dirs {
 			r.enter(dir)
+		}
+		for _, w := range c.settings {
+			r.setting(w.assigned())
 		}
 	}
 	r.writeAll(c.values(p.output))
@@ -110,10 +118,13 @@ func (r *reader) command2(name string, p *program, args []word) stream {
 	if c.any(always) || p.never != "" && c.any(p.never) {
 		return stream{}
 	}
-	dir, old := r.dir, r.old
-	defer func() { r.dir, r.old = dir, old }()
+	before := r.place
+	defer func() { r.place = before }()
 	for _, dir := range c.values(p.chdir) {
 		r.enter(dir)
+	}
+	if name == "git" {
+		r.gitOptions(c)
 	}
 	if len(c.operands) == 0 {
 		if p.does == opaque {

@@ -24,7 +24,7 @@ type reader struct {
 
 // state is what a subshell has a copy of.
 type state struct {
-	dir, old  folder // the present folder and the one before
+	place
 	pushed    []folder
 	vars      map[string]word
 	arrays    map[string][]word
@@ -33,23 +33,6 @@ type state struct {
 	argsKnown bool
 	in        stream // standard input
 	plain     bool   // the shell may be no more than that of POSIX
-}
-
-// folder is a folder that commands run in: path, or some folder below it. Without a path it is not known.
-type folder struct {
-	path  string
-	below bool
-}
-
-// word returns the folder as $PWD has it.
-func (f folder) word() word {
-	switch {
-	case f.path == "":
-		return word{loose: true, glob: -1}
-	case f.below:
-		return some(f.path)
-	}
-	return literal(f.path)
 }
 
 type function struct{ body *syntax.Stmt }
@@ -74,14 +57,15 @@ func (s stream) value() []word {
 	return []word{{loose: true, glob: -1}}
 }
 
-// files returns the files that lines of the stream may name: any file below the present folder, if nothing is known.
-func (s stream) files() []word {
+// files returns the files that the stream may name, parted by bytes of a set: any file below the present folder, if
+// nothing is known.
+func (s stream) files(parts string) []word {
 	switch {
 	case s.names != nil:
 		return s.names
 	case s.known:
 		var list []word
-		for _, text := range strings.Fields(s.text) {
+		for _, text := range splitAt(s.text, parts) {
 			list = append(list, ofText(text))
 		}
 		return list
@@ -320,12 +304,14 @@ func (r *reader) command(c syntax.Command) stream {
 		return r.forClause(c)
 	case *syntax.CaseClause:
 		r.one(c.Word)
+		ways := []place{}
 		for _, item := range c.Items {
 			for _, pattern := range item.Patterns {
 				r.within(pattern)
 			}
-			r.branch(func() stream { return r.stmts(item.Stmts) })
+			ways = r.way(ways, item.Stmts)
 		}
+		r.meet(append(ways, r.place))
 	case *syntax.FuncDecl:
 		if c.Name != nil {
 			r.funcs[c.Name.Value] = &function{c.Body}
@@ -365,11 +351,66 @@ func (r *reader) command(c syntax.Command) stream {
 var timeWord = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: "time"}}}
 
 func (r *reader) ifClause(c *syntax.IfClause) stream {
+	var ways []place
 	for ; c != nil; c = c.Else {
 		r.stmts(c.Cond)
-		r.branch(func() stream { return r.stmts(c.Then) })
+		ways = r.way(ways, c.Then)
+		if c.Else == nil && len(c.Cond) > 0 {
+			ways = append(ways, r.place)
+		}
 	}
+	r.meetAny(ways)
 	return stream{}
+}
+
+// way follows statements that happen or not, and adds the place at their end to those of other ways. It stays where it
+// is.
+func (r *reader) way(ways []place, list []*syntax.Stmt) []place {
+	before := r.place
+	r.branch(func() stream { return r.stmts(list) })
+	if !leaves(list) {
+		ways = append(ways, r.place)
+	}
+	r.place = before
+	return ways
+}
+
+// meetAny is meet where there may be no way at all.
+func (r *reader) meetAny(ways []place) {
+	if len(ways) > 0 {
+		r.meet(ways)
+	}
+}
+
+// leaves reports whether nothing that follows some statements is reached from them.
+func leaves(list []*syntax.Stmt) bool {
+	if len(list) == 0 {
+		return false
+	}
+	return leaving[firstLit(list[len(list)-1])]
+}
+
+var (
+	leaving = words("exit return break continue exec")
+	// asking are programs with an answer in their exit code.
+	asking = words("[ test false grep egrep fgrep rg which command type cmp diff")
+)
+
+// firstLit returns the name of a simple command, "" of others.
+func firstLit(s *syntax.Stmt) string {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+		return call.Args[0].Lit()
+	}
+	return ""
+}
+
+// isTest reports whether a statement asks for something: what hangs on it may not happen.
+func isTest(s *syntax.Stmt) bool {
+	switch s.Cmd.(type) {
+	case *syntax.TestClause, *syntax.ArithmCmd:
+		return true
+	}
+	return s.Negated || asking[firstLit(s)]
 }
 
 // list follows commands joined by &&, || and |. The parser makes a chain of them that leans to the left.
@@ -389,19 +430,36 @@ func (r *reader) list(c *syntax.BinaryCmd) stream {
 	}
 	slices.Reverse(chain)
 	pipes := chain[0].op == syntax.Pipe || chain[0].op == syntax.PipeAll
+	before, tested := r.place, isTest(c.X)
 	out := r.isolatedIf(pipes, c.X)
+	var ways []place // to the end of the chain
 	for i, next := range chain {
 		if next.op != syntax.Pipe && next.op != syntax.PipeAll {
 			piped := i+1 < len(chain) && (chain[i+1].op == syntax.Pipe || chain[i+1].op == syntax.PipeAll)
+			after := r.place
+			if next.op == syntax.OrStmt && before.dir != after.dir { // behind a cd that fails
+				r.place = before
+			}
+			from := r.place
 			out = r.branch(func() stream { return r.isolatedIf(piped, next.s) })
+			switch moved := r.dir != from.dir; {
+			case next.op == syntax.OrStmt && moved:
+				ways = append(ways, after)
+			case next.op == syntax.OrStmt:
+				r.place = after
+			case moved && tested:
+				ways = append(ways, after)
+			}
+			before, tested = after, tested || isTest(next.s)
 			continue
 		}
-		before := r.in
+		in := r.in
 		r.in = out
 		r.in.given = true
 		out = r.isolatedIf(true, next.s)
-		r.in = before
+		r.in = in
 	}
+	r.meet(append([]place{r.place}, ways...))
 	return out
 }
 
@@ -421,9 +479,13 @@ func (r *reader) repeat(round func() stream) (out stream) {
 	r.loops *= 2
 	defer func() { r.loops /= 2 }()
 	before := maps.Clone(r.vars)
+	ways := []place{r.place}
 	for range rounds {
 		out = round()
+		ways = append(ways, r.place)
 	}
+	slices.Reverse(ways)
+	r.meet(ways)
 	r.merge(before)
 	return stream{given: out.given, names: out.names}
 }
@@ -502,7 +564,9 @@ func (r *reader) assign(a *syntax.Assign) {
 		delete(r.arrays, name)
 		return
 	}
-	r.set(name, w)
+	if r.set(name, w); name != "GIT_WORK_TREE" { // git reads that one
+		r.setting(name, w)
+	}
 }
 
 func (r *reader) call(c *syntax.CallExpr) stream {
@@ -513,7 +577,7 @@ func (r *reader) call(c *syntax.CallExpr) stream {
 		return stream{}
 	}
 	words := r.words(c.Args)
-	before := r.dir
+	before := r.place
 	for _, assign := range c.Assigns {
 		w := r.one(assign.Value)
 		if assign.Name != nil {
@@ -524,8 +588,8 @@ func (r *reader) call(c *syntax.CallExpr) stream {
 		return stream{}
 	}
 	out := r.run(words)
-	if len(c.Assigns) > 0 && r.dir != before && !folders[words[0].text] {
-		r.dir = before
+	if len(c.Assigns) > 0 && !folders[words[0].text] {
+		r.place = before
 	}
 	return out
 }
@@ -533,12 +597,23 @@ func (r *reader) call(c *syntax.CallExpr) stream {
 // folders are the builtins that change the folder.
 var folders = words("cd pushd popd chdir")
 
-// setting follows a variable in front of a command. Those of git lead to another work tree.
+// setting follows a variable in front of a command. Some lead git to another work tree, and some are commands.
 func (r *reader) setting(name string, w word) {
-	if name == "GIT_WORK_TREE" {
-		r.enter(w)
+	switch {
+	case name == "GIT_WORK_TREE":
+		r.workTree(w)
+	case commandVars[name]:
+		r.isolated(func() stream { return r.textOf([]word{w}, name) })
+	case (name == "BASH_ENV" || name == "ENV") && w.text != "" && w.text != "/dev/null":
+		r.unknown(name)
 	}
 }
+
+// commandVars are variables with a command that programs run.
+var commandVars = words(`
+	EDITOR VISUAL PAGER MANPAGER BROWSER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_SSH_COMMAND
+	GIT_ASKPASS PROMPT_COMMAND
+`)
 
 func words(list string) map[string]bool {
 	set := map[string]bool{}
@@ -546,30 +621,6 @@ func words(list string) map[string]bool {
 		set[word] = true
 	}
 	return set
-}
-
-// enter changes the folder.
-func (r *reader) enter(w word) {
-	r.old = r.dir
-	switch {
-	case w.loose:
-		r.dir = folder{}
-	case w.isPattern():
-		r.dir = r.dir.enter(w.folder().text)
-		r.dir.below = true
-	default:
-		r.dir = r.dir.enter(w.text)
-	}
-}
-
-// enter returns the folder at a path that begins at this one.
-func (f folder) enter(path string) folder {
-	absolute := IsAbs(path)
-	path = Join(f.path, path)
-	if !f.below || absolute {
-		return folder{path: path}
-	}
-	return folder{path: Above([]string{f.path, path}), below: true}
 }
 
 // run follows a command with its words.

@@ -75,7 +75,8 @@ func newReader(dir string) *reader {
 	return &reader{
 		writes: map[Target]bool{}, trees: map[Tree]bool{}, loops: 1,
 		state: state{
-			dir: folder{path: dir}, vars: map[string]word{}, arrays: map[string][]word{}, funcs: map[string]*function{},
+			place: place{dir: folder{path: dir}},
+			vars:  map[string]word{}, arrays: map[string][]word{}, funcs: map[string]*function{},
 		},
 	}
 }
@@ -142,8 +143,12 @@ func (r *reader) writeAll(files []word) {
 }
 
 func (r *reader) writeInto(w word, into string) {
+	r.everywhere(func() { r.writeHere(w, into) })
+}
+
+func (r *reader) writeHere(w word, into string) {
 	if (w.glob >= 0 || r.dir.below && !IsAbs(w.text)) && !w.loose {
-		r.tree(w)
+		r.affectHere(w, Changes, false)
 		return
 	}
 	file := r.locate(w)
@@ -174,6 +179,10 @@ func (r *reader) tree(w word) { r.affect(w, Changes, false) }
 func (r *reader) checkout(effect Effect) { r.affect(here, effect, true) }
 
 func (r *reader) affect(w word, effect Effect, whole bool) {
+	r.everywhere(func() { r.affectHere(w, effect, whole) })
+}
+
+func (r *reader) affectHere(w word, effect Effect, whole bool) {
 	if w = pattern(w); w.glob >= 0 && !w.loose {
 		w = w.folder()
 	}

@@ -57,7 +57,16 @@ func (r *reader) behindDashes(c *arguments) stream {
 }
 
 func (r *reader) xargs(c *arguments) stream {
-	names := r.in.files()
+	parts := " \t\n"
+	switch delimiter := c.values("-d --delimiter"); {
+	case len(delimiter) > 0:
+		parts = ansi(delimiter[0].text) + "\n"
+	case c.any("-0 --null"):
+		parts = "\x00"
+	case c.any("-I -i --replace -L --max-lines"):
+		parts = "\n"
+	}
+	names := r.in.files(parts)
 	if !r.in.given || c.any("-a --arg-file") {
 		names = []word{some("")}
 	}
@@ -97,7 +106,7 @@ func put(list []word, mark string, name word) []word {
 }
 
 func (r *reader) parallel(c *arguments) stream {
-	list, names := c.operands, r.in.files()
+	list, names := c.operands, r.in.files("\n")
 	at := slices.IndexFunc(list, func(w word) bool { return strings.HasPrefix(w.text, ":::") })
 	if at >= 0 {
 		names, list = list[at+1:], list[:at]
@@ -315,10 +324,13 @@ func (r *reader) tool(c *arguments) stream {
 	return r.oneScript(c)
 }
 
-// runScript runs a script of the project, or a program of that name with words behind it.
+// runScript runs a script of the project, or a program of that name with words behind it. A program that does nothing
+// is no reason to take a script of its name for harmless.
 func (r *reader) runScript(c *arguments) stream {
 	if len(c.operands) > 1 && c.operands[1].text != "--" {
-		return r.tool(c)
+		if p, ok := table[base(c.operands[0].text)]; !ok || !p.plain() {
+			return r.tool(c)
+		}
 	}
 	return r.oneScript(c)
 }
@@ -351,6 +363,37 @@ func (r *reader) applyPatch(args []word) stream {
 	}
 	if len(targets) == 0 && loose {
 		r.tree(here)
+	}
+	return stream{}
+}
+
+var (
+	editorWrites = regexp.MustCompile(
+		`(?m)(?:^|[|:%$,.\d])\s*(?:w|W|wq|write|sav|saveas|up|update)!?\s+(?:>>\s*)?([^|!\s][^|\s]*)`,
+	)
+	editorRuns = regexp.MustCompile(
+		`(?m)(?:^|[|:%$,.\d])\s*(?:(?:r|w\s)\s*)?!|\b(?:system|writefile|source|so|py3?|lua|perl)\b`,
+	)
+)
+
+// editor writes files that its commands name, beside its operands.
+func (r *reader) editor(c *arguments) stream {
+	texts := c.values("-c --cmd")
+	if r.in.known {
+		texts = append(texts, literal(r.in.text))
+	}
+	for _, o := range c.args {
+		if text, ok := strings.CutPrefix(o.text, "+"); ok {
+			texts = append(texts, literal(text))
+		}
+	}
+	for _, w := range texts {
+		for _, match := range editorWrites.FindAllStringSubmatch(w.text, maxNamed) {
+			r.write(ofText(match[1]))
+		}
+		if w.loose || editorRuns.MatchString(w.text) {
+			r.unknown("commands of an editor")
+		}
 	}
 	return stream{}
 }

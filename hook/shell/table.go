@@ -7,7 +7,7 @@ var table = map[string]program{}
 
 func init() {
 	for _, part := range []map[string]program{
-		readers(), filters, writers, copiers, prefixes, formatters, fetchers, packers, projects,
+		readers(), reporters, filters, writers, copiers, prefixes, formatters, fetchers, packers, projects,
 		{"git": git, "hub": git},
 	} {
 		maps.Copy(table, part)
@@ -26,24 +26,21 @@ func init() {
 func readers() map[string]program {
 	all := map[string]program{}
 	for name := range words(`
-		true false : test [ type hash which whereis exit return break continue logout wait jobs fg bg disown
-		kill pkill killall pgrep ps top htop free uptime uname hostname whoami who w id groups users last tty
-		stty tput clear reset date cal sleep usleep yes pwdx alias unalias getopts ulimit umask times history
-		bind complete compgen compopt shopt setopt unsetopt let dirs enable caller fc help logger lsof fuser df
-		du stat file readlink realpath md5sum sha1sum sha256sum sha512sum shasum md5 cksum sum b2sum wc nl od
-		hexdump strings nm ldd readelf size diff cmp comm diff3 sdiff colordiff delta difft bat batcat less more
-		most man info apropos whatis tldr jq gron mlr jp fx xsv printenv locale getconf getent arch nproc lscpu
-		lsblk lsmod lsusb lspci dmesg journalctl systemctl service mount ping ping6 traceroute dig nslookup host
-		whois netstat ss ip ifconfig route arp nc ncat telnet ssh mosh sftp ftp mkdir rmdir mkfifo column
-		paste join fmt fold expand unexpand pr tsort numfmt factor bc dc expr units tree exa eza lsd tokei cloc
-		scc loc wc ack pt xdg-open open pbpaste say notify-send mypy pyright flake8 pylint bandit pycodestyle
-		pydocstyle vulture radon pip-audit safety shellcheck hadolint yamllint actionlint ansible-lint tflint
-		tfsec checkov luacheck jshint jsonlint vale proselint staticcheck errcheck ineffassign gosec govulncheck
-		nilaway revive deadcode benchstat pprof gocyclo godoc cppcheck cpplint iwyu include-what-you-use
-		htmlhint csslint detekt pmd psql mysql redis-cli mongosh kubectl k9s kubectx kubens stern oc aws gcloud
-		az heroku fly flyctl vercel netlify base32 xclip wl-copy pbcopy zparseopts print whence where rehash
-		autoload emulate zmodload unhash identify ffprobe mediainfo figlet cowsay fortune lolcat pv cloc
-		onefetch neofetch hey ab wrk vegeta ghz grpcurl Get-Content Get-ChildItem Select-String Get-Location
+		true false : test [ type hash which whereis exit return break continue logout wait jobs fg bg disown hey kill
+		pkill killall pgrep ps top htop free uptime uname hostname whoami who w id groups users last tty stty tput clear
+		reset date cal sleep usleep yes pwdx alias unalias getopts ulimit umask times history bind complete compgen
+		compopt shopt setopt unsetopt let dirs enable caller fc help logger lsof fuser df du stat file readlink realpath
+		md5sum sha1sum sha256sum sha512sum shasum md5 cksum sum b2sum wc nl od hexdump strings nm ldd readelf size diff
+		cmp comm diff3 colordiff delta difft bat batcat more most man apropos whatis tldr jq gron jp fx printenv locale
+		getconf getent arch nproc lscpu lsblk lsmod lsusb lspci dmesg journalctl systemctl service mount ping ping6
+		traceroute dig nslookup host whois netstat ss ip ifconfig route arp nc ncat telnet ssh mosh mkdir rmdir mkfifo
+		column paste join fmt fold expand unexpand pr tsort numfmt factor bc dc expr units exa eza lsd tokei loc ack pt
+		xdg-open open pbpaste say notify-send pyright pycodestyle pydocstyle vulture radon safety shellcheck hadolint
+		yamllint actionlint ansible-lint tfsec checkov luacheck jshint vale proselint staticcheck errcheck ineffassign
+		govulncheck nilaway revive deadcode benchstat gocyclo godoc cpplint iwyu include-what-you-use htmlhint csslint
+		detekt pmd mysql mongosh k9s kubectx kubens stern gcloud az heroku fly flyctl vercel netlify base32 xclip wl-copy
+		pbcopy zparseopts print whence where rehash autoload emulate zmodload unhash identify ffprobe mediainfo figlet
+		cowsay fortune lolcat onefetch neofetch wrk ghz grpcurl Get-Content Get-ChildItem Select-String Get-Location
 		Test-Path Write-Output dir findstr
 	`) {
 		all[name] = program{}
@@ -145,7 +142,7 @@ var writers = map[string]program{
 			"--prefix --basename-prefix --suffix --input",
 		output: "-o --output", chdir: "-d --directory", never: "--dry-run -C --check -v", special: (*reader).patch,
 	},
-	"ed": {value: "-p", does: files}, "ex": {value: "-c -u", does: files}, "red": {value: "-p", does: files},
+	"ed": lineEditor, "red": lineEditor, "ex": editor,
 	"vi":    editor,
 	"vim":   editor,
 	"nvim":  editor,
@@ -202,8 +199,11 @@ var writers = map[string]program{
 const ffmpegValues = "-i -f -c -c:v -c:a -b:v -b:a -r -s -ss -t -to -vf -af -filter_complex -map -preset -crf " +
 	"-vframes -loglevel"
 
+var lineEditor = program{value: "-p", does: files, special: (*reader).editor}
+
 var editor = program{
-	value: "-c --cmd -u -S -s -T -i -t -w -W", never: "-R", output: "-w -W", does: files,
+	value: "-c --cmd -u -S -T -i -t -w -W", never: "-R", output: "-w -W", plus: true, does: files,
+	special: (*reader).editor,
 }
 
 var astGrep = program{
@@ -267,10 +267,11 @@ var prefixes = map[string]program{
 	"stdbuf":   {value: "-i -o -e --input --output --error", first: true, does: runs},
 	"unbuffer": {first: true, does: runs},
 	"setsid":   {first: true, does: runs}, "chrt": {value: "-T -P -D", first: true, skip: 1, does: runs},
-	"taskset": {first: true, skip: 1, does: runs},
-	"numactl": {first: true, does: runs},
-	"setarch": {first: true, skip: 1, does: runs},
-	"command": {never: "-v -V", first: true, does: runs}, "builtin": {first: true, does: runs},
+	"taskset":   {first: true, skip: 1, does: runs},
+	"numactl":   {first: true, does: runs},
+	"setarch":   {first: true, skip: 1, does: runs},
+	"command":   {never: "-v -V", first: true, special: (*reader).noFunction},
+	"builtin":   {first: true, special: (*reader).noFunction},
 	"exec":      {value: "-a", first: true, does: runs},
 	"noglob":    {first: true, does: runs},
 	"nocorrect": {first: true, does: runs},
@@ -295,7 +296,8 @@ var prefixes = map[string]program{
 	"errno":       {},
 	"systemd-run": {value: "-p -u -E --unit", first: true, does: runs},
 	"hyperfine": {
-		value:   "-w -r -m -M -p -c -L -n --warmup --runs --prepare --cleanup --export-json --export-markdown --setup",
+		value:   "-w -r -m -M -p -c -L -n --warmup --runs --prepare --cleanup --setup",
+		output:  "--export-json --export-markdown --export-csv --export-asciidoc --export-orgmode",
 		special: (*reader).eachAsText,
 	},
 	"entr": {first: true, does: runs}, "busybox": {first: true, does: runs}, "toybox": {first: true, does: runs},

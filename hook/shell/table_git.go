@@ -2,14 +2,15 @@ package shell
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // git changes the checkout around its folder, wherever in it the folder is.
 var git = program{
-	value: "-c --git-dir --namespace --super-prefix --config-env --attr-source --list-cmds",
-	maybe: "--exec-path", chdir: "-C --work-tree", never: "-h -v --version --html-path --man-path --info-path",
+	value: "-c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --list-cmds",
+	maybe: "--exec-path", chdir: "-C", never: "-h -v --version --html-path --man-path --info-path",
 	does: opaque,
 	subs: map[string]program{
 		// What changes the work tree.
@@ -32,7 +33,7 @@ var git = program{
 		"revert":         {value: "-m -X", never: "--quit", special: (*reader).gitSwitches},
 		"am":             {value: "-p -C", never: "--show-current-patch --quit", special: (*reader).gitSwitches},
 		"apply":          {value: "-p -C --exclude --include --directory", special: (*reader).gitApply},
-		"rm":             {value: "--pathspec-from-file", never: "-n --dry-run --cached", special: (*reader).gitRemove},
+		"rm":             {value: "--pathspec-from-file", never: "-n --dry-run", special: (*reader).gitRemove},
 		"mv":             {never: "-n --dry-run", does: moves},
 		"read-tree":      {value: "--prefix --index-output", only: "-u", never: "-n --dry-run", does: whole},
 		"checkout-index": {value: "--prefix --stage", special: (*reader).gitCheckoutIndex},
@@ -69,6 +70,11 @@ var git = program{
 			value: commitValues, maybe: "-u -S --gpg-sign --untracked-files",
 			never: "--dry-run --short --porcelain --long", special: (*reader).gitCommit,
 		},
+		"update-index": {
+			value: "--chmod --index-version", never: "--refresh --really-refresh --unresolve", special: (*reader).gitIndex,
+		},
+		"branch":       {value: "-u --set-upstream-to --sort --format", only: "-m -M --move", special: (*reader).gitRename},
+		"fetch":        {only: "-u --update-head-ok", special: (*reader).gitRename},
 		"update-ref":   {value: "-m", special: (*reader).gitRef},
 		"symbolic-ref": {value: "-m", special: (*reader).gitSymbolic},
 
@@ -81,7 +87,10 @@ var git = program{
 		"format-patch": {folder: "-o --output-directory", value: "-v", special: (*reader).gitFormatPatch},
 		"archive":      {output: "-o --output", value: "--format --prefix"}, "bundle": {special: (*reader).gitBundle},
 		"ls-files": {value: "-x -X --exclude", special: (*reader).gitFiles}, "ls-tree": {does: lists, skip: 1},
-		"grep": {value: "-e -f -A -B -C -m", special: (*reader).grep},
+		"grep": {
+			value: "-e -f -A -B -C -m", maybe: "-O --open-files-in-pager", special: (*reader).gitGrep,
+		},
+		"difftool": {value: "-x --extcmd -t --tool", never: "--tool-help", special: (*reader).gitDifftool},
 		"interpret-trailers": {
 			only: "--in-place", does: files, value: "--trailer",
 		},
@@ -91,10 +100,10 @@ var git = program{
 
 func init() {
 	for name := range words(`
-		shortlog branch tag config clone init remote fetch push status blame annotate describe rev-list
+		shortlog tag config clone init remote push status blame annotate describe rev-list
 		cat-file hash-object merge-base merge-tree for-each-ref show-ref ls-remote name-rev reflog notes gc fsck
 		prune repack count-objects verify-commit verify-tag verify-pack check-ignore check-attr check-mailmap
-		check-ref-format cherry range-diff diff-tree diff-index diff-files difftool update-index write-tree
+		check-ref-format cherry range-diff diff-tree diff-index diff-files write-tree
 		commit-tree mktree mktag pack-refs maintenance show-branch stripspace var version whoami credential
 		patch-id request-pull send-email rerere replace pack-objects unpack-objects index-pack update-server-info
 		get-tar-commit-id column instaweb gui gitk bugreport diagnose fast-export fast-import fmt-merge-msg
@@ -107,6 +116,31 @@ const commitValues = "-m -F -C -c -t --message --file --reuse-message --reedit-m
 	"--cleanup --fixup --squash --trailer --pathspec-from-file"
 
 var logs = program{output: "--output", value: "-n -S -G -L -U --format --author --since --until --grep"}
+
+// gitOptions follows the options in front of the verb.
+func (r *reader) gitOptions(c *arguments) {
+	if w, set := r.vars["GIT_WORK_TREE"]; set {
+		r.workTree(w)
+	}
+	for _, w := range c.values("--work-tree") {
+		r.workTree(w)
+	}
+	for _, w := range c.values("-c") {
+		name, value := w.assigned()
+		switch name = strings.ToLower(name); {
+		case name == "core.worktree":
+			r.workTree(value)
+		case gitCommands.MatchString(name):
+			r.isolated(func() stream { return r.textOf([]word{value}, "git -c") })
+		}
+	}
+}
+
+// gitCommands are the settings with a command that git runs.
+var gitCommands = regexp.MustCompile(
+	`^(core\.(pager|editor|sshcommand|askpass|fsmonitor)|sequence\.editor|diff\.external|pager\..*|` +
+		`(diff|merge|filter|difftool|mergetool)\..*\.(command|textconv|driver|clean|smudge|process|cmd)|gpg\..*program)$`,
+)
 
 // behind returns the operands behind --, and those before.
 func (c *arguments) behind() (before, paths []word, dashes bool) {
@@ -178,21 +212,19 @@ func (r *reader) gitClean(c *arguments) stream {
 	if len(c.operands) == 0 {
 		r.tree(here)
 	}
-	for _, w := range c.operands {
-		if magic, name := w.pathspec(); magic == "" {
-			r.tree(name)
-		} else {
-			r.pathspecs([]word{w}, Changes)
-		}
-	}
+	r.pathspecs(c.operands, Changes)
 	return stream{}
 }
 
 func (r *reader) gitRemove(c *arguments) stream {
-	if c.any("--pathspec-from-file") {
-		r.checkout(Changes)
+	effect := Changes
+	if c.any("--cached") {
+		effect = Stages
 	}
-	r.pathspecs(c.operands, Changes)
+	if c.any("--pathspec-from-file") {
+		r.checkout(effect)
+	}
+	r.pathspecs(c.operands, effect)
 	return stream{}
 }
 
@@ -242,10 +274,13 @@ func (r *reader) gitStash(c *arguments) stream {
 }
 
 func (r *reader) gitApply(c *arguments) stream {
-	if !c.any("--apply") && c.any("--check --stat --cached --numstat --summary") {
-		return stream{}
+	switch {
+	case !c.any("--apply") && c.any("--check --stat --numstat --summary"):
+	case c.any("--cached"):
+		r.checkout(Stages)
+	default:
+		r.checkout(Changes)
 	}
-	r.checkout(Changes)
 	return stream{}
 }
 
@@ -295,15 +330,20 @@ func (r *reader) gitSubmodule(c *arguments) stream {
 func (r *reader) pathspecs(list []word, effect Effect) {
 	all := len(list) > 0
 	for _, w := range list {
-		magic, name := w.pathspec()
-		switch magic {
-		case "!", "^", "exclude":
+		p := w.pathspec()
+		root := r.folderWord()
+		switch {
+		case p.excludes:
 			continue
-		case "", "glob", "literal":
-			name.exact = magic == "literal"
-			r.path(name, effect)
-		default: // from the top of the checkout, in any case, by attributes
+		case p.wide, p.top && (p.name.text == "" || !root.isPlain()):
 			r.checkout(effect)
+		case p.top:
+			root.text += top + "/"
+			root.join(p.name)
+			root.exact = p.name.exact
+			r.path(root, effect)
+		default:
+			r.path(p.name, effect)
 		}
 		all = false
 	}
@@ -312,26 +352,45 @@ func (r *reader) pathspecs(list []word, effect Effect) {
 	}
 }
 
-// pathspec splits a path of git into its magic words and what is left: ":(top,glob)*.go", ":!a".
-func (w word) pathspec() (magic string, rest word) {
+// pathspec is a path of git: ":(top,glob)*.go", ":!a".
+type pathspec struct {
+	name     word
+	top      bool // it begins at the top of the checkout
+	excludes bool
+	wide     bool // it may be any file: in any case, by attributes
+}
+
+func (w word) pathspec() pathspec {
 	text, special := strings.CutPrefix(w.text, ":")
 	if !special || w.loose {
-		return "", w
+		return pathspec{name: w}
 	}
-	if text == "" {
-		return "no pathspec", here
-	}
+	p := pathspec{wide: text == ""} // no path at all
+	var magic []string
 	if list, after, closed := strings.Cut(text, ")"); closed && strings.HasPrefix(list, "(") {
-		magic, text = list[1:], after
+		magic, text = strings.Split(list[1:], ","), after
 	} else {
 		after := strings.TrimLeft(text, "/!^")
-		magic, text = text[:len(text)-len(after)], strings.TrimPrefix(after, ":")
+		magic, text = strings.Split(text[:len(text)-len(after)], ""), strings.TrimPrefix(after, ":")
 	}
-	rest = literal(text)
+	p.name = literal(text)
 	if w.glob >= 0 {
-		rest.glob = max(w.glob-(len(w.text)-len(text)), 0)
+		p.name.glob = max(w.glob-(len(w.text)-len(text)), 0)
 	}
-	return magic, rest
+	for _, one := range magic {
+		switch one {
+		case "!", "^", "exclude":
+			p.excludes = true
+		case "/", "top":
+			p.top = true
+		case "literal":
+			p.name.exact = true
+		case "glob", "":
+		default:
+			p.wide = true
+		}
+	}
+	return p
 }
 
 // gitAdd brings files into the index, from where any commit takes them.
@@ -358,17 +417,49 @@ func (r *reader) gitCommit(c *arguments) stream {
 	return stream{}
 }
 
+// gitGrep may open the files that it finds.
+func (r *reader) gitGrep(c *arguments) stream {
+	if c.any("-O --open-files-in-pager") {
+		r.unknown("git grep -O")
+	}
+	return r.grep(c)
+}
+
+// gitDifftool runs a command with copies of files.
+func (r *reader) gitDifftool(c *arguments) stream {
+	return r.isolated(func() stream { return r.textOf(c.values("-x --extcmd"), "git difftool") })
+}
+
 // gitTop prints the top folder of the checkout.
 func (r *reader) gitTop(c *arguments) stream {
-	if w := r.dir.word(); !w.loose && !w.isPattern() && len(c.args) == 1 && c.any("--show-toplevel") {
+	if w := r.folderWord(); !w.loose && !w.isPattern() && len(c.args) == 1 && c.any("--show-toplevel") {
 		return stream{known: true, text: w.text + top + "\n"}
 	}
 	return stream{}
 }
 
+// gitRef writes a branch, which may be the present one.
 func (r *reader) gitRef(c *arguments) stream {
-	if len(c.operands) > 0 && (c.operands[0].text == "HEAD" || c.operands[0].loose) || c.any("--stdin") {
+	if len(c.operands) > 0 && (c.operands[0].loose || c.operands[0].text == "HEAD" ||
+		strings.HasPrefix(c.operands[0].text, "refs/heads/")) || c.any("--stdin") {
 		r.checkout(Moves)
+	}
+	return stream{}
+}
+
+// gitRename has the present branch be another one, or at another commit.
+func (r *reader) gitRename(*arguments) stream {
+	r.checkout(Moves)
+	return stream{}
+}
+
+// gitIndex brings files into the index one by one, or by a list.
+func (r *reader) gitIndex(c *arguments) stream {
+	if c.any("--stdin --index-info --cacheinfo --again -g") {
+		r.checkout(Stages)
+	}
+	if !c.any("--assume-unchanged --no-assume-unchanged --skip-worktree --no-skip-worktree") {
+		r.paths(c.operands, Stages)
 	}
 	return stream{}
 }

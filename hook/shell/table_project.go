@@ -4,15 +4,21 @@ package shell
 var projects = map[string]program{
 	"npm": {
 		chdir: "--prefix -C", value: "-w --workspace --registry --loglevel", does: reads,
-		subs: npmVerbs("package.json package-lock.json"),
+		subs: npmVerbs("package.json package-lock.json", (*reader).oneScript),
 	},
 	"pnpm": {
 		chdir: "-C --dir", value: "-F --filter", special: (*reader).runScript, first: true,
-		subs: npmVerbs("package.json pnpm-lock.yaml"),
+		subs: npmVerbs("package.json pnpm-lock.yaml", (*reader).runScript),
 	},
-	"yarn": {chdir: "--cwd", special: (*reader).runScript, first: true, subs: npmVerbs("package.json yarn.lock")},
-	"bun":  {chdir: "--cwd", special: (*reader).runScript, first: true, subs: npmVerbs("package.json bun.lock")},
-	"npx":  toolRunner, "bunx": toolRunner, "pnpx": toolRunner, "uvx": toolRunner,
+	"yarn": {
+		chdir: "--cwd", special: (*reader).runScript, first: true,
+		subs: npmVerbs("package.json yarn.lock", (*reader).runScript),
+	},
+	"bun": {
+		chdir: "--cwd", special: (*reader).runScript, first: true,
+		subs: npmVerbs("package.json bun.lock", (*reader).runScript),
+	},
+	"npx": toolRunner, "bunx": toolRunner, "pnpx": toolRunner, "uvx": toolRunner,
 	"make":  maker,
 	"gmake": maker,
 	"just": {
@@ -332,8 +338,9 @@ var (
 	python = program{value: "-c -m -W -X", ends: "-c -m", first: true, never: "-h", special: (*reader).python}
 )
 
-// npmVerbs are the commands of a package manager of JavaScript, with the files that adding a package changes.
-func npmVerbs(manifests string) map[string]program {
+// npmVerbs are the commands of a package manager of JavaScript, with the files that adding a package changes. With run
+// some run programs, too, and others scripts alone.
+func npmVerbs(manifests string, run func(*reader, *arguments) stream) map[string]program {
 	all := map[string]program{}
 	for name := range words(`
 		ls list why outdated view info show search audit-ci ping whoami pack publish login logout root bin
@@ -353,7 +360,7 @@ func npmVerbs(manifests string) map[string]program {
 	}
 	all["audit"] = program{subs: map[string]program{"fix": adds}}
 	for name := range words("run run-script rum urn") {
-		all[name] = program{first: true, special: (*reader).runScript}
+		all[name] = program{first: true, special: run}
 	}
 	for name := range words("test t tst start stop restart build dev lint") {
 		all[name] = program{does: opaque}

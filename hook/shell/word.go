@@ -39,6 +39,13 @@ func some(folder string) word {
 	return word{text: folder + "*", glob: len(folder)}
 }
 
+// assigned parts NAME=VALUE.
+func (w word) assigned() (name string, value word) {
+	name, w.text, _ = strings.Cut(w.text, "=")
+	w.glob, w.fixed, w.marked = -1, 0, ""
+	return name, w
+}
+
 func (w word) isPattern() bool { return w.glob >= 0 }
 
 // folder returns the folder above all files that match a pattern.
@@ -95,16 +102,16 @@ func (b *builder) addList(list []word) {
 	}
 }
 
-// addSplit appends an unquoted value, which the shell splits at blanks.
-func (b *builder) addSplit(list []word) {
+// addSplit appends an unquoted value, which the shell splits at blanks, or as IFS has it.
+func (b *builder) addSplit(list []word, blanks string) {
 	for i, w := range list {
 		if i > 0 {
 			b.end()
 		}
 		fields := []word{w}
-		if !w.loose && strings.ContainsAny(w.text, " \t\n") {
+		if !w.loose && strings.ContainsAny(w.text, blanks) {
 			fields = nil
-			for _, text := range strings.Fields(w.text) {
+			for _, text := range splitAt(w.text, blanks) {
 				fields = append(fields, literal(text))
 			}
 		}
@@ -303,7 +310,16 @@ func (r *reader) add(b *builder, list []word, quoted bool) {
 		b.addList(list)
 		return
 	}
-	b.addSplit(list)
+	blanks := " \t\n"
+	if w, set := r.vars["IFS"]; set && w.isPlain() {
+		blanks = w.text
+	}
+	b.addSplit(list, blanks)
+}
+
+// splitAt returns the parts of a text between bytes of a set.
+func splitAt(text, set string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(set, c) })
 }
 
 // unquote returns the text of an unquoted part, which may be a pattern.
@@ -365,6 +381,14 @@ func ansi(value string) string {
 		case err == nil:
 			text.WriteByte(byte(c))
 			value = rest
+		case len(value) > 1 && value[0] == '\\' && '0' <= value[1] && value[1] <= '7':
+			n := 2
+			for n < len(value) && n < 4 && '0' <= value[n] && value[n] <= '7' {
+				n++
+			}
+			code, _ := strconv.ParseUint(value[1:n], 8, 16)
+			text.WriteByte(byte(code))
+			value = value[n:]
 		case len(value) > 1 && value[0] == '\\' && value[1] == 'e':
 			text.WriteByte(0x1b)
 			value = value[2:]
@@ -408,7 +432,7 @@ func (r *reader) param(p *syntax.ParamExp) []word {
 			list = unknown
 		}
 	case name == "PWD" && r.dir.path != "":
-		list = []word{r.dir.word()}
+		list = []word{r.folderWord()}
 	default:
 		w, ok := r.vars[name]
 		if !ok {

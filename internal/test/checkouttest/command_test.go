@@ -152,7 +152,9 @@ func (m *maker) writer(dir string) order {
 		"printf '1d\\nw\\nq\\n' | ed -s "+f,
 		"find . -name "+base+" -delete", "find . -type f -name '"+base+"' -exec rm {} +",
 		"find "+folder+" -type f | xargs rm -f",
-		"printf '%s\\n' "+g+" "+f+" | xargs rm -f", "ls | xargs truncate -s 0", "git ls-files | xargs sed -i s/a/b/",
+		"printf '%s\\n' "+g+" "+f+" | xargs rm -f", "printf '"+g+"\\0"+name+"\\0' | xargs -0 rm -f",
+		"echo z,"+name+" | xargs -d, rm -f", "IFS=,; l=z,"+name+"; rm -f $l",
+		"printf 'w "+name+"\\nq\\n' | ed -s "+g, "ls | xargs truncate -s 0", "git ls-files | xargs sed -i s/a/b/",
 		"grep -rl alpha . | xargs sed -i s/a/b/", "for f in "+f+" z; do sed -i s/a/b/ $f; done",
 		"for f in "+folder+"/*; do rm \"$f\"; done", "f="+name+"; echo x > $f", "f="+name+" && rm \"$f\"",
 		"n="+strings.TrimSuffix(base, path.Ext(base))+"; echo x > "+folder+"/$n"+path.Ext(base),
@@ -196,6 +198,9 @@ func (m *maker) large(string) order {
 		"git commit -qi -m x "+f, "git commit -qo -m x -- "+f, "git stash push -qm x src", "git add --all src lib",
 		"git reset -q", "git tag v1", "git add '*'", "git add ':/' ':!z'", "git checkout -q -- '*"+path.Ext(f)+"'",
 		"git restore ':(icase)"+strings.ToUpper(f)+"'", "git rm -qf '"+path.Dir(f)+"/*'", "git restore ':!z'",
+		"git update-index --add "+f, "git ls-files -m | git update-index --stdin", "git rm -q --cached "+f,
+		"git apply --cached fix.patch", "git branch -m n", "git update-ref refs/heads/main dev",
+		"git add ':(exclude,top)z' "+f, "git add ':/"+f+"' ':/!z'", "git checkout dev -- ':(top)"+f+"'",
 		"git stash push -q -- '"+path.Dir(f)+"/*'", "git commit -qm x -- '*"+path.Ext(f)+"'", "git clean -fdq ':/'",
 	)}
 }
@@ -300,6 +305,9 @@ func (m *maker) wrap(c string) string {
 		"cd \"$(git rev-parse --show-toplevel)\" && { " + c + "\n}",
 		"xargs -I{} bash -c " + quote(c) + " <<< x", "x=" + quote(c) + "; eval \"$x\"",
 		"x=" + quote(c) + "; bash -c \"$x\"",
+		"test -d nowhere && cd nowhere; " + c, "if [ -d nowhere ]; then cd nowhere; fi\n" + c,
+		"case x in y) cd src;; esac\n" + c, "if false; then cd src; else cd .; fi; " + c,
+		"while false; do cd src; done\n" + c, "cd . && [ -d nowhere ] && cd nowhere\n" + c,
 		"find . -maxdepth 0 -exec bash -c " + quote(c) + " \\;", "git ls-files F | while read -r n; do " + c + "\ndone",
 	}
 	for range 8 {
