@@ -430,9 +430,13 @@ func (r *reader) gitDifftool(c *arguments) stream {
 	return r.isolated(func() stream { return r.textOf(c.values("-x --extcmd"), "git difftool") })
 }
 
-// gitTop prints the top folder of the checkout.
+// gitTop prints the top folder of the checkout. Folders that the present one may be are taken to be of one checkout.
 func (r *reader) gitTop(c *arguments) stream {
-	if w := r.folderWord(); !w.loose && !w.isPattern() && len(c.args) == 1 && c.any("--show-toplevel") {
+	w := r.dir.word()
+	if all := r.common(); !r.dir.below && all.path != "" {
+		w = literal(all.path)
+	}
+	if !w.loose && !w.isPattern() && len(c.args) == 1 && c.any("--show-toplevel") {
 		return stream{known: true, text: w.text + top + "\n"}
 	}
 	return stream{}

@@ -18,9 +18,9 @@ import (
 // programs are all that commands find. None of them does anything outside of the paths that it is given.
 var programs = strings.Fields(`
 	awk base64 basename bash bzip2 cat chmod cmp comm cp csplit cut dd diff dirname ed egrep env expr false fgrep find
-	flock fold git grep gunzip gzip head install join ln ls md5sum mkdir mv nice nl node nohup od paste patch perl python3
-	printf pwd readlink realpath rm rmdir sed seq setsid sh sha1sum shred shuf sort split stat stdbuf tac tail tar tee test
-	timeout touch tr true truncate uniq unlink unxz unzip wc xargs xz zip zstd
+	flock fold git grep gunzip gzip head install join ln ls md5sum mkdir mktemp mv nice nl node nohup od paste patch perl
+	python3 printf pwd readlink realpath rm rmdir sed seq setsid sh sha1sum shred shuf sort split stat stdbuf tac tail tar
+	tee test timeout touch tr true truncate uniq unlink unxz unzip wc xargs xz zip zstd
 `)
 
 // room is the folder that all commands are confined to, with a process that runs them one by one.
