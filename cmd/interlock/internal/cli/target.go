@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -237,7 +238,7 @@ func (t *Target) unreachable(sessions bool, err error) error {
 	switch text := err.Error(); {
 	case strings.HasSuffix(text, "no application protocol"), strings.Contains(text, "serve --grpc"): // a server answered
 		hint = "INTERLOCK_GRPC has to be the address of serve --grpc, and INTERLOCK_URL that of serve --http"
-	case (text == "EOF" || errors.Is(err, endpoint.ErrClosed)) && t.Bases[0].Scheme == "http":
+	case (errors.Is(err, io.EOF) || errors.Is(err, endpoint.ErrClosed)) && t.Bases[0].Scheme == "http":
 		hint = "the server there closes the connection: if it speaks TLS, use https://" + t.Bases[0].Host +
 			"; a load balancer may have no server behind it"
 	case sessions:
