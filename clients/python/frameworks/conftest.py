@@ -74,9 +74,16 @@ class Bank:
         self.options, self.readers = options or {}, readers
         self.reads = 0
         self.all_read = asyncio.Event()
+        #: What happens after the first read; the second one fails then.
+        self.between: Callable[[], None] | None = None
 
     async def get_balance(self, client: AsyncClient) -> str:
         found = self.balance
+        if self.between is not None and self.reads == 1:
+            self.reads += 1
+            raise ValueError("the bank is closed")
+        if self.between is not None and self.reads == 0:  # in a thread that is no part of the run
+            await asyncio.get_running_loop().run_in_executor(None, self.between)
         await client.status()
         self.reads += 1
         if self.reads == self.readers:
@@ -97,7 +104,14 @@ COMMIT: dict[str, Any] = {"hold": "commit", "reads": ["get_balance"]}
 
 
 def next_call(results: list[str], change: int) -> tuple[str, dict[str, Any]] | None:
-    """Returns what the model calls after the results of its tools: it adds to the balance, and does as it is told."""
+    """Returns what the model calls after the results of its tools: it adds to the balance, and does as it is told.
+
+    With a change of 0 it reads a second time, and goes by the first read if the second one fails.
+    """
+    if change == 0 and len(results) == 1:
+        return "get_balance", {"account_id": "7"}
+    if change == 0 and len(results) == 2:
+        return "set_balance", {"account_id": "7", "balance": int(results[0])}
     if not results or "Call get_balance again" in results[-1]:
         return "get_balance", {"account_id": "7"}
     if results[-1].isdigit():
@@ -130,6 +144,25 @@ def sums(interlock_server: LocalServer, other: Client, request: Any) -> Callable
                 bank = Bank(options)
                 await asyncio.wait_for(turn(bank, one, 50), 60)
                 assert bank.balance == 150
+
+    return lambda turn: asyncio.run(run(turn))
+
+
+@pytest.fixture
+def failed_read(interlock_server: LocalServer, other: Client) -> Callable[[Turn], None]:
+    """Has somebody else write after an agent has read, and its second read fail. The first one is out of date."""
+
+    async def run(turn: Turn) -> None:
+        bank = Bank(COMMIT)
+
+        def write() -> None:
+            with other.lease(KEY):
+                bank.balance = 65
+
+        bank.between = write
+        async with AsyncClient(interlock_server.url, agent="one") as one:
+            await turn(bank, one, 0)
+        assert (bank.balance, bank.reads) == (65, 3)
 
     return lambda turn: asyncio.run(run(turn))
 

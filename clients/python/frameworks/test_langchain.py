@@ -264,6 +264,31 @@ def test_sums(sums: Any) -> None:
     sums(turn)
 
 
+def test_failed_read(failed_read: Any) -> None:
+    """A node that handles errors makes a text of that of a tool."""
+
+    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+        @as_tool
+        async def get_balance(account_id: str) -> str:
+            """Reads."""
+            return await bank.get_balance(client)
+
+        @as_tool
+        async def set_balance(account_id: str, balance: int) -> str:
+            """Writes."""
+            return await bank.set_balance(client, balance)
+
+        leases, tools = Leases(BANK_KEYS, client=client, wait=60, **bank.options), [get_balance, set_balance]
+        model = Teller(change=change)
+        graph: Any = StateGraph(MessagesState).add_node("model", lambda s: {"messages": model.invoke(s["messages"])})
+        node = ToolNode(tools, awrap_tool_call=leases.awrap_tool_call, handle_tool_errors="closed")
+        graph.add_node("tools", node).add_edge(START, "model")
+        graph.add_conditional_edges("model", tools_condition).add_edge("tools", "model")
+        await graph.compile().ainvoke({"messages": [("user", "change it")]})
+
+    failed_read(turn)
+
+
 @pytest.mark.parametrize("options", [{}, COMMIT])
 def test_sums_of_blocking_agents(interlock_server: LocalServer, options: dict[str, Any]) -> None:
     """Each with a client for threads. A graph of its own has the nodes of one of them."""

@@ -81,9 +81,15 @@ def teller(bank: Bank, client: AsyncClient, change: int) -> Any:
     return Agent(name="a", model=Teller(change), tools=tools)
 
 
-def test_sums(sums: Any) -> None:
-    async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
-        settings = RunConfig(tracing_disabled=True)
-        await Runner.run(teller(bank, client, change), "change it", run_config=settings)
+async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
+    settings = RunConfig(tracing_disabled=True)
+    await Runner.run(teller(bank, client, change), "change it", run_config=settings)
 
+
+def test_sums(sums: Any) -> None:
     sums(turn)
+
+
+def test_failed_read(failed_read: Any) -> None:
+    """The SDK makes a text of the error of a tool."""
+    failed_read(turn)

@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -435,6 +436,65 @@ def test_wrong_settings(given: dict[str, Any], text: str) -> None:
         ToolKeys(KEYS, None, **{"hold": "commit", **given})
 
 
+def fails() -> str:
+    raise ValueError("the bank is closed")
+
+
+async def fails_soon() -> str:
+    return fails()
+
+
+async def refused() -> str:
+    return "Not done: account:7 is held by bob."
+
+
+def test_a_call_that_fails_has_read_nothing(interlock_server: LocalServer, interlock_client: Client, key: str) -> None:
+    """What the run has read before counts on: the model goes by that. A framework may make a result of an error."""
+
+    def others() -> None:  # in a thread that is no part of the run
+        with ThreadPoolExecutor() as pool:
+            pool.submit(takes, interlock_client, key).result()
+
+    async def main() -> None:
+        async with AsyncClient(interlock_server.url) as client, run_scope():
+            tools = tools_of(client)
+            with pytest.raises(ValueError, match="closed"):
+                await call(tools, "get", key, fails_soon)
+            assert "has not read" in await call(tools, "set", key)
+            await call(tools, "get", key)
+            others()
+            with pytest.raises(ValueError, match="closed"):
+                await call(tools, "get", key, fails_soon)
+            assert "may have changed" in await call(tools, "set", key)
+            await call(tools, "get", key)
+            others()
+            assert (await call(tools, "get", key, refused)).startswith("Not done")
+            await tools.run("get", {"key": key}, nothing, failed=lambda result: result == "done")
+            assert "may have changed" in await call(tools, "set", key)
+
+    asyncio.run(main())
+    with Client(interlock_server.url) as client:
+        tools, run = tools_of(client), Run()
+
+        def calls(tool: str, body: Callable[[], str] = lambda: "done", **options: Any) -> str:
+            return str(tools.run_blocking(tool, {"key": key}, body, run=run, **options))
+
+        with pytest.raises(ValueError, match="closed"):
+            calls("get", fails)
+        assert "has not read" in calls("set")
+        calls("get")
+        others()
+        with pytest.raises(ValueError, match="closed"):
+            calls("get", fails)
+        assert "may have changed" in calls("set")
+        calls("get")
+        others()
+        calls("get", lambda: "Not done: account:7 is held by bob.")
+        calls("get", failed=lambda result: result == "done")
+        assert "may have changed" in calls("set")
+        run.end_blocking()
+
+
 def test_outside_of_a_run(interlock_server: LocalServer, key: str) -> None:
     """Nothing that was read is known there: a tool that writes is not run, one that reads is."""
 
@@ -450,8 +510,6 @@ def test_outside_of_a_run(interlock_server: LocalServer, key: str) -> None:
             assert await tools.run("get", {"key": key}, body) == "done"
             with pytest.raises(RuntimeError, match="set is called outside of a run"):
                 await tools.run("set", {"key": key}, body)
-            with pytest.raises(RuntimeError, match="set is called outside of a run"):
-                await tools.acquire("set", {"key": key}, None)
             assert ran == ["body"]
 
     asyncio.run(main())

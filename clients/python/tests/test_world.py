@@ -205,7 +205,7 @@ class Programs:
 
     async def decide(self, client: Any) -> None:
         """Reads with one tool, and writes with another what follows from that, in one run."""
-        hold: Any = self.random.choice(["run", "commit", "commit"])
+        hold: Any = "commit" if self.rivals else self.random.choice(["run", "commit", "commit"])
         keys = {"get": "k:{account}", "set": "k:{account}"}
         reads = ["get"] if hold == "commit" else []
         tools = ToolKeys(keys, client.client, hold, reads, wait=self.random.choice([0.0, 10.0]), grace=GRACE)
@@ -222,7 +222,7 @@ class Programs:
                 await self.pause()
             if self.random.random() < 0.2:
                 await self.lease(client, 1)
-            self.may_fail()
+            self.may_fail(0.2)
             known = self.accounts[account]
             if self.random.random() < 0.5:
                 await self.pause()
@@ -248,16 +248,22 @@ class Programs:
                 self.world.tell(f"writes {known} to account {account}")
                 if self.random.random() < 0.3:
                     await self.pause()
-                self.may_fail(0.3)
+                self.may_fail(0.4)
             returned = "written"
             return returned
 
         try:
             has_read = False
-            for _ in range(self.random.randrange(2, 5)):
+            for _ in range(self.random.randrange(2, 7)):
                 name, body = ("set", put) if has_read and self.random.random() < 0.8 else ("get", get)
                 began, returned = False, None
-                text = await client.tool(tools, name, account, body, run)
+                try:
+                    text = await client.tool(tools, name, account, body, run)
+                except Failed:
+                    if self.random.random() < 0.3:
+                        raise
+                    self.world.tell(f"the model reads that {name} has failed")
+                    continue  # with what it has read before
                 if self.read(text, began, returned):
                     has_read = True
                 elif self.random.random() < 0.5:
@@ -468,6 +474,12 @@ class Threads(Programs):
 class Tasks(Programs):
     """A world of tasks of one event loop."""
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        #: The steps that go on beside each other, also if another one has failed.
+        self.beside: set[asyncio.Future[None]] = set()
+        self.broken: list[str] = []
+
     async def sleep(self, seconds: float) -> None:
         if seconds > 1 and not self.calm and self.random.random() < 0.05:
             self.block(seconds)
@@ -485,9 +497,9 @@ class Tasks(Programs):
         dice, loop = self.random, asyncio.get_running_loop()
 
         async def several() -> None:
-            await asyncio.gather(step(client), self.steps()(client))
+            await asyncio.gather(self.along(step(client)), self.along(self.steps()(client)))
 
-        task = loop.create_task(several() if dice.random() < 0.2 else self.one(step, client))
+        task = loop.create_task(several() if dice.random() < 0.2 and step != self.work else self.one(step, client))
         name = asyncio.current_task()
         assert name is not None
         task.set_name(name.get_name() + "'s")
@@ -505,6 +517,19 @@ class Tasks(Programs):
         finally:
             for timer in timers:
                 timer.cancel()
+
+    def along(self, step: Awaitable[None]) -> asyncio.Future[None]:
+        """Begins a step beside another one. It is forgotten at its end, with all that its error refers to."""
+        task = asyncio.ensure_future(step)
+        self.beside.add(task)
+        task.add_done_callback(self.ended_beside)
+        return task
+
+    def ended_beside(self, task: asyncio.Future[None]) -> None:
+        self.beside.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Violation):
+            self.broken.append(str(error))
 
     async def one(self, step: Callable[[Any], Awaitable[None]], client: Any) -> None:
         await step(client)
@@ -537,6 +562,10 @@ class Tasks(Programs):
         workers = [loop.create_task(self.worker(clients[0]), name="worker")] if dice.random() < 0.6 else []
         world.limit = world.now + 1200 * 1e6
         await asyncio.gather(*tasks)
+        while self.beside:
+            await asyncio.wait(self.beside)
+        for text in self.broken:
+            raise Violation(text)
         self.mend()
         world.limit = world.now + 2400 * 1e6
         if workers:

@@ -101,8 +101,9 @@ export function guardedAs<A extends object, R>(
     if (!around && (hold === "commit" || (hold === "run" && isOfFramework(call) && !client.isWithin())))
       throw misused("no run encloses this call", hold);
     if (around && reads) {
-      await read(client, around.run, keysOf(what), `${name} ${shown(args)}`);
-      return runFree(outer, async (signal) => finished(tool, await tool(args, undefined as never, signal)));
+      const hasRead = await read(client, around.run, keysOf(what), `${name} ${shown(args)}`);
+      const act = async (signal: AbortSignal) => finished(tool, await tool(args, undefined as never, signal));
+      return runFree(outer, act, hasRead);
     }
     let lease: Lease;
     try {
@@ -248,11 +249,13 @@ function passOn(result: unknown): void {
 async function runFree<R>(
   outer: Signal | undefined,
   tool: (signal: AbortSignal) => Promise<R>,
+  hasRead: () => void,
 ): Promise<R | string> {
   const { signal, end } = linked([outer]);
   try {
     const result = await tool(signal);
     if (isIterator(result)) throw yields();
+    if (!isReport(result)) hasRead();
     return result;
   } catch (error) {
     if (isCancelled(error, outer) || !(error instanceof InterlockError)) throw error;

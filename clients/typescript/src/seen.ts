@@ -61,8 +61,17 @@ export class Readings {
   }
 }
 
-/** Takes note of the moment before a call of a tool reads keys. */
-export async function read(client: Client, run: Run, keys: readonly string[], call: string): Promise<void> {
+/**
+ * Looks at the moment before a call of a tool reads keys, and returns what is to be called once it has read. A call
+ * that fails has read nothing: what the run has read before counts on.
+ */
+export async function read(
+  client: Client,
+  run: Run,
+  keys: readonly string[],
+  call: string,
+): Promise<() => void> {
+  const found: Reading[] = [];
   for (const key of keys) {
     const { as_of: version } = await client.request("listState", { query: { key: [key] } });
     const { at, holders } = await client.look(key);
@@ -70,8 +79,11 @@ export async function read(client: Client, run: Run, keys: readonly string[], ca
     const writes = new Map(
       [...scopes()].flatMap(({ lease }) => (lease ? [[lease.fence, lease.writes.length]] : [])),
     );
-    run.readings.add(`${key} ${call}`, { key, at, version, busy, writes });
+    found.push({ key, at, version, busy, writes });
   }
+  return () => {
+    for (const one of found) run.readings.add(`${one.key} ${call}`, one);
+  };
 }
 
 /** Returns what a run has read of keys. It throws Stale if there is a key that it has not read. */

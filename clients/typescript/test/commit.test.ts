@@ -1,7 +1,7 @@
 /** hold: "commit": tools that read take no lease, and tools that write are refused if what was read has changed. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { guarded, type Client, type GuardOptions } from "../src/index.js";
+import { LeaseLost, guarded, type Client, type GuardOptions } from "../src/index.js";
 import { guardTools } from "../src/ai-sdk.js";
 import { Server } from "./server.js";
 
@@ -147,6 +147,41 @@ test("a read by another tool is no second read, and the same call is", async () 
     await get(at);
     assert.equal(await set(at), "wrote two-tools");
   });
+});
+
+test("a call that fails has read nothing, and what was read before counts on", async () => {
+  let act = (): string => assert.fail("it ran");
+  const { set, not } = tools();
+  const get = guarded(a, "{key}", () => act(), { hold: "commit", reads: true });
+  const at = { key: "failed-read" };
+  const closed = () => {
+    throw new Error("the bank is closed");
+  };
+  const refuse = () => {
+    throw new LeaseLost({ code: "expired", message: "the lease on ledger has ended" });
+  };
+  const failures: [how: string, act: () => string, told: RegExp][] = [
+    ["throws", closed, /the bank is closed/],
+    ["meets an error of the package", refuse, /^It may have been done in part/],
+    ["returns a refusal", () => "Not done: another tool was refused", /^Not done/],
+  ];
+  for (const [how, fails, told] of failures)
+    await a.turn(async () => {
+      const failed = async () => {
+        act = fails;
+        assert.match(await get(at).catch(String), told, how);
+      };
+      await failed();
+      assert.match(String(await not(at)), /has not read/, how);
+      act = () => "read";
+      await get(at);
+      await b.withLease(at.key, () => {});
+      await failed();
+      assert.match(String(await not(at)), /may have changed/, how);
+      act = () => "read";
+      await get(at);
+      assert.equal(await set(at), `wrote ${at.key}`);
+    });
 });
 
 test("two runs within one lease, which the server takes for one holder", async () => {

@@ -34,6 +34,23 @@ class Stopped extends Error {
   }
 }
 
+const template = "k:{account}";
+
+/** The tool of a run that reads: a call of it, again, replaces what it has read before. */
+class Reader {
+  #read: () => Promise<unknown> = () => Promise.reject(new Error("nothing is to be read"));
+  readonly #tool;
+
+  constructor(client: AnyClient) {
+    this.#tool = guarded(client, template, () => this.#read(), { hold: "commit", reads: true });
+  }
+
+  read(account: number, read: () => Promise<unknown>, call: { signal?: AbortSignal }): Promise<unknown> {
+    this.#read = read;
+    return this.#tool({ account }, call);
+  }
+}
+
 /** What the programs of a world do, and what has to hold of it. */
 class Programs {
   readonly #processes: Process[] = [];
@@ -177,13 +194,22 @@ class Programs {
       known = this.#accounts[account] = now + 1;
       this.world.tell(`writes ${known} to account ${account}`);
       if (this.#dice.chance(0.3)) await this.#pause();
-      this.#mayFail(0.3);
+      this.#mayFail(0.4);
       return "refunded";
     };
+    const reader = new Reader(client);
     let hasRead = false;
-    for (let n = 2 + this.#dice.below(3); n > 0; n--) {
-      const reads: boolean = !hasRead || this.#dice.chance(0.2);
-      const text: unknown = await this.#tool<unknown>(client, account, reads ? get : put, hold, reads);
+    for (let n = 2 + this.#dice.below(5); n > 0; n--) {
+      const reads: boolean = !hasRead || this.#dice.chance(0.4);
+      let text: unknown;
+      try {
+        const free = hold === "commit" && reads ? reader : undefined;
+        text = await this.#tool<unknown>(client, account, reads ? get : put, hold, free);
+      } catch (error) {
+        if (!(error instanceof Failed) || this.#dice.chance(0.3)) throw error;
+        this.world.tell("the model reads that it has failed");
+        continue; // with what it has read before
+      }
       hasRead = reads ? text === known : text === "refunded";
       if (!hasRead && this.#dice.chance(0.5)) return;
       await this.#pause();
@@ -203,7 +229,7 @@ class Programs {
     account: number,
     act: (lease?: Lease) => Promise<R>,
     hold: Hold = "run",
-    reads = false,
+    reader?: Reader,
   ): Promise<unknown> {
     const { world } = this;
     let hasBegun = false;
@@ -233,20 +259,17 @@ class Programs {
       hasBegun = true;
       if (this.#dice.chance(0.5)) await this.#pause();
       if (this.#dice.chance(0.2)) await this.#lease(client, 1);
-      this.#mayFail();
+      this.#mayFail(0.4);
       return (returned = await act());
     };
-    const template = "k:{account}";
-    const call =
-      hold === "commit" && reads
-        ? guarded<{ account: number }, R>(client, template, free, { hold, reads })
-        : guarded<{ account: number }, R>(
-            client,
-            template,
-            (_args, lease) => this.#believing(lease, () => body(lease)),
-            { ...options, hold, ttlMs, graceMs },
-          );
-    const text = await call({ account }, signal ? { signal } : {});
+    const call = guarded<{ account: number }, R>(
+      client,
+      template,
+      (_args, lease) => this.#believing(lease, () => body(lease)),
+      { ...options, hold, ttlMs, graceMs },
+    );
+    const passed = signal ? { signal } : {};
+    const text = await (reader ? reader.read(account, free, passed) : call({ account }, passed));
     world.tell(`the model reads ${JSON.stringify(text)}`);
     if (text === returned) {
       if (isLost) throw world.broken(`the lease was lost, and the model reads nothing of it`);

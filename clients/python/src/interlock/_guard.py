@@ -147,6 +147,13 @@ class Call:
         return f"The lease on {keys} was lost meanwhile ({_fact(self.lease._verdict)}): others may have written."
 
 
+def is_report(result: Any) -> bool:
+    """Whether a result is the text of a call that did not simply return."""
+    if not isinstance(result, str):
+        return False
+    return result.startswith("Not done: ") or (result.startswith("It ") and result.endswith(f"{_CHECK.capitalize()}."))
+
+
 def is_parked(error: BaseException | None) -> bool:
     """Whether the lease is not held any more because the tool has parked it."""
     return isinstance(error, LeaseLost) and error.code == "parked"
@@ -170,6 +177,7 @@ def blocking_call(lease: Callable[[], Any], body: Callable[[], Any], tell: Calla
     try:
         with lease() as held:
             call.lease = held
+            held._call = call
             try:
                 with held._place.blocking_turn():
                     call.result = body()
@@ -190,6 +198,7 @@ async def awaited_call(
     try:
         async with lease() as held:
             call.lease = held
+            held._call = call
             try:
                 async with held._place.turn():
                     call.result = await body()

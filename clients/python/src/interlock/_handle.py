@@ -37,6 +37,7 @@ class Handle:
             self._place.begin(core, "", self._grant.flow, self._grant.flow)
         self._place.settle(self)
         self._verdict: LeaseLost | None = None  # how its release has found it
+        self._call: object = None  # of a tool, which it is for
         #: The outcome and the note for the next holders, which the end of the with block sends.
         self.outcome: str | None = None
         self.note: str | None = None

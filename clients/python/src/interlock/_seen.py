@@ -85,6 +85,7 @@ class Free:
     def __init__(self, key: str) -> None:
         self.keys: tuple[str, ...] = (key,)
         self._place: Place = Place()
+        self._call: Any = None
 
 
 def read(core: Core, key: str, own: Own) -> Steps[Reading]:

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from .. import _scope, _seen
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
 from .._errors import Deadlock, InterlockError, LeaseLost, Refused, Stale
-from .._guard import NoKey, ToolReport, awaited_call, blocking_call, client_for
+from .._guard import NoKey, ToolReport, awaited_call, blocking_call, client_for, is_report
 from .._handle import Handle
 from .._sync import Client, Lease, LeaseContext
 from .._wire import Steps
@@ -60,6 +60,8 @@ class Run:
         self._fences: set[str] = set()
         self.ended: bool = False
         self._guard = threading.Lock()
+        #: The calls that acquire a lease, by its key: one is enough.
+        self._first: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._blocking_turns: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 
@@ -97,14 +99,15 @@ class Run:
 
     async def take(self, client: AsyncClient, key: str, options: Mapping[str, Any]) -> AsyncLease:
         """Returns the lease of the run on a key, and acquires it for the first call."""
-        held: AsyncLease | None = self._held(key)
-        if held is None:
-            with self.around(), self._telling():
-                held = await client.acquire(key, **options)
-            if self._is_late(key, held):
-                await held.release()
-                raise LeaseLost("released", "the run of the agent has ended", held.keys)
-        return held
+        async with self._first[key]:
+            held: AsyncLease | None = self._held(key)
+            if held is None:
+                with self.around(), self._telling():
+                    held = await client.acquire(key, **options)
+                if self._is_late(key, held):
+                    await held.release()
+                    raise LeaseLost("released", "the run of the agent has ended", held.keys)
+            return held
 
     @contextlib.contextmanager
     def blocking_lease(self, client: Client, key: str, options: Mapping[str, Any]) -> Iterator[Lease]:
@@ -133,27 +136,33 @@ class Run:
             if error is not None:
                 raise error
 
-    async def read(self, client: AsyncClient, key: str, call: str) -> None:
-        """Takes note of the moment before a call that only reads. It holds nothing, and waits for nobody."""
-        self.readings.add(key, call, await client._engine.run(_seen.read(client._engine.core, key, self._owns)))
-
-    def read_blocking(self, client: Client, key: str, call: str) -> None:
-        """Does the same in a thread that it blocks."""
-        self.readings.add(key, call, client._engine.run(_seen.read(client._engine.core, key, self._owns)))
+    def read(self, client: AsyncClient | Client, key: str) -> Steps[_seen.Reading]:
+        """Looks at the moment before a call that only reads. It holds nothing, and waits for nobody."""
+        return _seen.read(client._engine.core, key, self._owns)
 
     @contextlib.asynccontextmanager
-    async def reading(self, client: AsyncClient, key: str, call: str) -> AsyncIterator[_seen.Free]:
-        """Encloses a call that only reads."""
-        await self.read(client, key, call)
+    async def reading(
+        self, client: AsyncClient, key: str, call: str, failed: Callable[[Any], bool]
+    ) -> AsyncIterator[_seen.Free]:
+        """Encloses a call that only reads. One that fails has read nothing: what the run has read before counts on."""
+        reading = await client._engine.run(self.read(client, key))
+        free = _seen.Free(key)
         with _scope.line(self.line):  # a lease that it takes is the run's own
-            yield _seen.Free(key)
+            yield free
+        if not failed(free._call.result):
+            self.readings.add(key, call, reading)
 
     @contextlib.contextmanager
-    def blocking_reading(self, client: Client, key: str, call: str) -> Iterator[_seen.Free]:
+    def blocking_reading(
+        self, client: Client, key: str, call: str, failed: Callable[[Any], bool]
+    ) -> Iterator[_seen.Free]:
         """Does the same in a thread that it blocks."""
-        self.read_blocking(client, key, call)
+        reading = client._engine.run(self.read(client, key))
+        free = _seen.Free(key)
         with _scope.line(self.line):
-            yield _seen.Free(key)
+            yield free
+        if not failed(free._call.result):
+            self.readings.add(key, call, reading)
 
     @contextlib.asynccontextmanager
     async def commit(
@@ -346,7 +355,7 @@ async def run_scope(id: str = "") -> AsyncIterator[Run]:
         await asyncio.shield(soon(run.end()))
 
 
-def soon(end: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
+def soon(end: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
     """Carries out the end of a run, also if nothing waits for it any more."""
     task = asyncio.ensure_future(end)
     _ends.add(task)
@@ -355,7 +364,7 @@ def soon(end: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
 
 
 #: The ends of runs that are under way.
-_ends: set[asyncio.Future[None]] = set()
+_ends: set[asyncio.Future[Any]] = set()
 
 
 def _root(key: str) -> str:
@@ -408,21 +417,24 @@ class ToolKeys:
         body: Callable[[], Awaitable[Any]],
         tell: Callable[[ToolReport], Any] = str,
         run: Run | None = None,
+        failed: Callable[[Any], bool] = is_report,
     ) -> Any:
         """Awaits the body of a tool, under a lease if it needs one. tell makes a result for the model of a report.
 
-        run is the run of the agent, if it is not that of the context.
+        run is the run of the agent, if it is not that of the context. failed reports whether the result of the body was
+        made of an error.
         """
         if tool not in self.keys:
             return await body()
-        return await awaited_call(lambda: self._lease(tool, arguments, run), body, tell)
+        return await awaited_call(lambda: self._lease(tool, arguments, run, failed), body, tell)
 
-    def _lease(self, tool: str, arguments: Mapping[str, Any], run: Run | None) -> Any:
+    def _lease(self, tool: str, arguments: Mapping[str, Any], run: Run | None, failed: Callable[[Any], bool]) -> Any:
         client: AsyncClient = client_for(self.client, True, tool)
         found, key, options = self._run(tool, run), self._key(tool, arguments), self._options(tool)
         if tool in self.reads:
             call = _call(tool, arguments)
-            return contextlib.nullcontext(_seen.Free(key)) if found is None else found.reading(client, key, call)
+            free = contextlib.nullcontext(_seen.Free(key))
+            return free if found is None else found.reading(client, key, call, failed)
         if found is None:
             return client.lease(key, **self._alone(tool, options))
         if self.hold == "commit":
@@ -436,6 +448,7 @@ class ToolKeys:
         body: Callable[[], Any],
         tell: Callable[[ToolReport], Any] = str,
         run: Run | None = None,
+        failed: Callable[[Any], bool] = is_report,
     ) -> Any:
         """Does the same in a thread that it blocks."""
         if tool not in self.keys:
@@ -447,7 +460,7 @@ class ToolKeys:
             if tool in self.reads:
                 call = _call(tool, arguments)
                 free = contextlib.nullcontext(_seen.Free(key))
-                return free if found is None else found.blocking_reading(client, key, call)
+                return free if found is None else found.blocking_reading(client, key, call, failed)
             if found is None:
                 return client.lease(key, **self._alone(tool, options))
             if self.hold == "commit":
@@ -456,24 +469,25 @@ class ToolKeys:
 
         return blocking_call(lease, body, tell)
 
-    async def acquire(self, tool: str, arguments: Mapping[str, Any], run: Run | None) -> AsyncLease | None:
+    async def acquire(self, tool: str, arguments: Mapping[str, Any], run: Run) -> AsyncLease:
         """Acquires the lease for a call of a tool, where the end of the call is another callback."""
-        if tool not in self.keys:
-            return None
         client: AsyncClient = client_for(self.client, True, tool)
         key, options = self._key(tool, arguments), self._options(tool)
-        if tool in self.reads:
-            if run is not None:
-                await run.read(client, key, _call(tool, arguments))
-            return None
-        if run is None or self.hold == "call":
-            return await client.acquire(key, **self._alone(tool, options))
+        if self.hold == "call":
+            return await client.acquire(key, **options)
         if self.hold == "commit":
             return await run.take_to_commit(client, key, options, self._again(tool))
         held = await run.take(client, key, options)
         with run.around():
             asked = client._operations.again(held._grant)
             return AsyncLease(client, await client._engine.run(asked.steps), asked.place)
+
+    async def read(self, tool: str, arguments: Mapping[str, Any], run: Run) -> Callable[[], None]:
+        """Looks at the key before a call that only reads, and returns what is to be called once that has read."""
+        client: AsyncClient = client_for(self.client, True, tool)
+        key = self._key(tool, arguments)
+        reading = await client._engine.run(run.read(client, key))
+        return lambda: run.readings.add(key, _call(tool, arguments), reading)
 
     def _again(self, tool: str) -> str:
         """Names the tools that read what a tool writes: those of the same key, if there are any."""

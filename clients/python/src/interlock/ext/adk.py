@@ -12,8 +12,9 @@ interlock.primitives, which need no ADK.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 
 from .._async import AsyncClient, AsyncLease, AsyncLeaseContext
 from .._errors import InterlockError
-from .._guard import Call, ToolReport, client_for, enter, is_parked, leave
+from .._guard import Call, ToolReport, client_for, enter, is_parked, is_report, leave
 from ..primitives import Barrier, DistributedLock, ReadWriteLock, Semaphore
 from . import Hold, Run, ToolKeys, soon
 
@@ -44,6 +45,7 @@ class Leases(BasePlugin):
         super().__init__(name="interlock")
         self._tools = ToolKeys(keys, client, hold, reads, **options)
         self._calls: dict[tuple[str, str], _Open] = {}
+        self._reads: dict[tuple[str, str], Callable[[], None]] = {}
         self._runs: dict[str, Run] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
@@ -63,15 +65,25 @@ class Leases(BasePlugin):
             return None
         run = self._runs.setdefault(name[0], Run(name[0]))
         try:
-            lease = await self._tools.acquire(tool.name, tool_args, run)
+            if tool.name in self._tools.reads:
+                self._reads[name] = await self._tools.read(tool.name, tool_args, run)
+                return None
+            while True:
+                lease = await self._tools.acquire(tool.name, tool_args, run)
+                open_call = _Open(call, lease)
+                try:
+                    await self._turn(name[0], open_call)
+                except BaseException:
+                    with contextlib.suppress(InterlockError):
+                        await asyncio.shield(soon(lease._end()))
+                    raise
+                if lease.held:  # else it was lost while it waited for its turn
+                    break
         except InterlockError as error:
             return call.settle(error, _result)
-        if lease is not None:
-            open_call = _Open(call, lease)
-            await self._turn(name[0], open_call)
-            call.lease = lease
-            self._calls[name] = open_call
-            enter(lease)
+        call.lease = lease
+        self._calls[name] = open_call
+        enter(lease)
         return None
 
     async def _turn(self, run: str, mine: _Open) -> None:
@@ -96,13 +108,18 @@ class Leases(BasePlugin):
 
     async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> Any:
         name = tool_context.invocation_id, tool_context.function_call_id
+        has_read = self._reads.pop(name, None)
+        if has_read is not None and not is_report(result):
+            has_read()
         if name in self._calls:
             call = self._calls[name].call
             call.result, call.returned = result, True
         return await self._end(name, None)
 
     async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> Any:
-        return await self._end((tool_context.invocation_id, tool_context.function_call_id), error)
+        name = tool_context.invocation_id, tool_context.function_call_id
+        self._reads.pop(name, None)
+        return await self._end(name, error)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         await self._finish(invocation_context.invocation_id, None)
@@ -137,6 +154,8 @@ class Leases(BasePlugin):
         run = self._runs.pop(id, None)
         for name in [name for name in self._calls if name[0] == id]:
             await self._end(name, error)
+        for name in [name for name in self._reads if name[0] == id]:
+            del self._reads[name]
         if run is not None:
             await run.end(error)
 

@@ -23,7 +23,7 @@ from langgraph.types import Command
 
 from .._async import AsyncClient
 from .._errors import InterlockError
-from .._guard import ToolReport
+from .._guard import ToolReport, is_report
 from .._sync import Client, Lease
 from . import Hold, Run, ToolKeys, soon
 
@@ -53,7 +53,9 @@ class Leases(AgentMiddleware):
             return raised.out_of(handler(raised.watch(request)))
 
         run = _runs.of(request)
-        return self._tools.run_blocking(call["name"], call["args"], body, lambda report: _result(report, call), run)
+        return self._tools.run_blocking(
+            call["name"], call["args"], body, lambda report: _result(report, call), run, _failed
+        )
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         call, raised = request.tool_call, _Raised()
@@ -62,7 +64,9 @@ class Leases(AgentMiddleware):
             return raised.out_of(await handler(raised.watch(request)))
 
         run = _runs.of(request)
-        return await self._tools.run(call["name"], call["args"], body, lambda report: _result(report, call), run)
+        return await self._tools.run(
+            call["name"], call["args"], body, lambda report: _result(report, call), run, _failed
+        )
 
 
 class _Runs(BaseCallbackHandler):
@@ -155,6 +159,11 @@ class _Raised:
         if self.error is not None and isinstance(result, ToolMessage) and result.status == "error":
             raise self.error
         return result
+
+
+def _failed(result: Any) -> bool:
+    """Whether a result was made of an error, by the node or by a guarded tool."""
+    return isinstance(result, ToolMessage) and (result.status == "error" or is_report(result.content))
 
 
 def _result(report: ToolReport, call: Any) -> Any:

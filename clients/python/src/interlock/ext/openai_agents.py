@@ -19,7 +19,7 @@ from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_
 
 from .._async import AsyncClient
 from .._errors import InterlockError
-from .._guard import ToolReport
+from .._guard import ToolReport, is_report
 from . import Hold, Run, ToolKeys, current_run, run_scope, soon
 
 
@@ -48,7 +48,7 @@ def leased(
         except ValueError:
             arguments = {}  # what the model wrote is not JSON
         call = _Call(tool)
-        return await tools.run(tool.name, arguments, lambda: call.run(context, text), call.result)
+        return await tools.run(tool.name, arguments, lambda: call.run(context, text), call.result, failed=call.failed)
 
     return dataclasses.replace(tool, on_invoke_tool=invoke)
 
@@ -83,7 +83,11 @@ class _Call:
 
     def __init__(self, tool: FunctionTool) -> None:
         self._invoker: Any = tool.on_invoke_tool
-        self._raised: Exception | None = None
+        self._raised: BaseException | None = None
+
+    def failed(self, result: Any) -> bool:
+        """Whether a result was made of an error, by the SDK or by a guarded tool."""
+        return self._raised is not None or is_report(result)
 
     async def run(self, context: Any, text: str) -> Any:
         """Runs the tool, and raises what it raises of Interlock's errors."""
@@ -94,7 +98,7 @@ class _Call:
         async def watched(context: Any, text: str) -> Any:
             try:
                 return await run(context, text)
-            except Exception as error:
+            except BaseException as error:
                 self._raised = error
                 raise
 
