@@ -201,8 +201,23 @@ func (r *reader) export(args []word) stream {
 }
 
 func (r *reader) source(args []word) stream {
-	if len(args) > 0 {
-		r.unknown("source")
+	if len(args) == 0 {
+		return stream{}
+	}
+	if in := r.device(args[0].text); in.known {
+		return r.text(in.text)
+	}
+	r.unknown("source")
+	return stream{}
+}
+
+// device is what a program reads from a path that the shell has made of a pipe.
+func (r *reader) device(path string) stream {
+	switch {
+	case path == "/dev/stdin":
+		return r.in
+	case strings.HasPrefix(path, "/dev/fd/"):
+		return r.fed
 	}
 	return stream{}
 }
@@ -236,8 +251,24 @@ func (r *reader) printf(args []word) stream {
 	case len(rest) == 0, !strings.Contains(format.text, "%s"):
 		return stream{known: true, text: ansi(format.text)}
 	default:
-		return printed(rest)
+		return formatted(strings.Split(ansi(format.text), "%s"), rest)
 	}
+}
+
+// formatted returns what printf prints with words between parts of its format, as often as that takes.
+func formatted(parts []string, args []word) stream {
+	out := printed(args)
+	var text strings.Builder
+	for i := 0; out.known && i < len(args) && text.Len() <= maxText; {
+		for k, part := range parts {
+			if text.WriteString(part); k < len(parts)-1 && i < len(args) {
+				text.WriteString(args[i].source())
+				i++
+			}
+		}
+	}
+	out.text = text.String()
+	return out
 }
 
 func (r *reader) seq(args []word) stream {
@@ -299,8 +330,8 @@ func (r *reader) shellOf(c *arguments, plain bool) stream {
 			return r.text(w.source())
 		})
 	case len(c.operands) > 0 && !c.any("-s"):
-		if strings.HasPrefix(c.operands[0].text, "/dev/fd/") || c.operands[0].text == "/dev/stdin" {
-			break
+		if in := r.device(c.operands[0].text); in.known {
+			return run(in.text, c.operands[1:])
 		}
 		r.unknown(clip(c.operands[0].text))
 		return stream{}

@@ -75,15 +75,15 @@ func (r *reader) program(name string, p *program, args []word) stream {
 	if c.any(always) || p.never != "" && c.any(p.never) {
 		return stream{}
 	}
-	if dirs := c.values(p.chdir); len(dirs)+len(c.settings) > 0 {
+	if dirs := c.values(p.chdir); len(dirs) > 0 {
 		before := r.place
 		defer func() { r.place = before }()
 		for _, dir := range dirs {
 			r.enter(dir)
 		}
-		for _, w := range c.settings {
-			r.setting(w.assigned())
-		}
+	}
+	for _, w := range c.settings {
+		defer r.exported(w.assigned())()
 	}
 	r.writeAll(c.values(p.output))
 	for _, folder := range c.values(p.folder) {

@@ -32,6 +32,7 @@ type state struct {
 	args      []word // $1 and so on
 	argsKnown bool
 	in        stream // standard input
+	fed       stream // of the last process substitution
 	plain     bool   // the shell may be no more than that of POSIX
 }
 
@@ -564,9 +565,7 @@ func (r *reader) assign(a *syntax.Assign) {
 		delete(r.arrays, name)
 		return
 	}
-	if r.set(name, w); name != "GIT_WORK_TREE" { // git reads that one
-		r.setting(name, w)
-	}
+	r.setting(name, w)
 }
 
 func (r *reader) call(c *syntax.CallExpr) stream {
@@ -577,31 +576,32 @@ func (r *reader) call(c *syntax.CallExpr) stream {
 		return stream{}
 	}
 	words := r.words(c.Args)
-	before := r.place
 	for _, assign := range c.Assigns {
-		w := r.one(assign.Value)
-		if assign.Name != nil {
-			r.setting(assign.Name.Value, w)
+		if w := r.one(assign.Value); assign.Name != nil {
+			defer r.exported(assign.Name.Value, w)()
 		}
 	}
 	if len(words) == 0 {
 		return stream{}
 	}
-	out := r.run(words)
-	if len(c.Assigns) > 0 && !folders[words[0].text] {
-		r.place = before
-	}
-	return out
+	return r.run(words)
 }
 
-// folders are the builtins that change the folder.
-var folders = words("cd pushd popd chdir")
+// exported sets a variable for one command.
+func (r *reader) exported(name string, w word) (end func()) {
+	old, set := r.vars[name]
+	r.setting(name, w)
+	return func() {
+		if r.set(name, old); !set {
+			delete(r.vars, name)
+		}
+	}
+}
 
-// setting follows a variable in front of a command. Some lead git to another work tree, and some are commands.
+// setting sets a variable. Some are commands.
 func (r *reader) setting(name string, w word) {
+	r.set(name, w)
 	switch {
-	case name == "GIT_WORK_TREE":
-		r.workTree(w)
 	case commandVars[name]:
 		r.isolated(func() stream { return r.textOf([]word{w}, name) })
 	case (name == "BASH_ENV" || name == "ENV") && w.text != "" && w.text != "/dev/null":

@@ -293,7 +293,7 @@ func (r *reader) part(b *builder, part syntax.WordPart, quoted bool) {
 	case *syntax.CmdSubst:
 		r.add(b, r.subst(p.Stmts).value(), quoted)
 	case *syntax.ProcSubst:
-		r.subst(p.Stmts)
+		r.fed = r.subst(p.Stmts)
 		b.add(literal("/dev/fd/63"))
 	case *syntax.ExtGlob:
 		b.add(word{text: "*"})
