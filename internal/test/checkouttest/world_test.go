@@ -420,7 +420,8 @@ func (w *world) command(a *agent, o order, remedy bool) {
 	after := w.tree.state()
 	taken := w.taken(held, before, after, backup)
 	refused := got.refused || got.asked
-	undone := refused || taken != "" && (o.beyond == "" || *all)
+	_, gone := os.Stat(filepath.Join(w.tree.dir, ".git/HEAD")) // a checkout without git has keys of another form
+	undone := refused || gone != nil || taken != "" && (o.beyond == "" || *all)
 	if refused {
 		w.count.refused++
 	}
