@@ -14,7 +14,8 @@ LIVE_RUNS  ?= 20
 QUICK      := -vet=off -ldflags=-w
 
 # The suites: internal/test/suite has the table of what each runs. They read FAILOVERS, SHARES_TIME, HISTORY_TIME,
-# CRASH_TIME, CRASH_LIMIT, SIMULATION_LIMIT, FUZZ_TIME and SHORT (SHORT= is for the long form of the suite unit).
+# CRASH_TIME, CRASH_LIMIT, SIMULATION_LIMIT, FUZZ_TIME and SHORT (SHORT= is for the long form of the suite unit). With
+# GO_ON=1 a group of suites goes on after a failure.
 SUITES := fresh lint unit examples crash postgres simulation race fuzz doors etcd redis firestore s3 packages browser deploy cross
 
 # The tests that need more than Go are skipped unless this is set (internal/test/tools). The suites set it.

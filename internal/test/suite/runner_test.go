@@ -192,6 +192,10 @@ func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
 	if len(results) != 1 || results[0].passed {
 		t.Fatalf("the results are %+v:\n%s", results, &out)
 	}
+	t.Setenv("GO_ON", "1")
+	if all := n.runAll(context.Background(), suites, &out); len(all) != 2 || all[0].passed || !all[1].passed {
+		t.Errorf("with GO_ON the results are %+v", all)
+	}
 	var end strings.Builder
 	if conclude(&end, len(suites), results, 0) {
 		t.Error("the run passed")
