@@ -123,9 +123,18 @@ func (w *work) ack(job *Job, done Done) error {
 			w.nack(job, RetryAfter(0, stale)) // the next attempt reads fresh documents
 			return stale
 		}
+		if hopeless(refusal.Code) {
+			return w.refused(job, err)
+		}
 		w.nack(job, err)
 		return err
 	}
+}
+
+// hopeless reports whether a Done is refused with code because of its content, so that the work
+// would only be repeated to the same end.
+func hopeless(code interlock.Code) bool {
+	return !code.Retryable() && code != interlock.CodeParked && code != interlock.CodeDenied
 }
 
 // refused ends the attempt at a task that was handled, when its Done can never be taken.

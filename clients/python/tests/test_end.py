@@ -409,6 +409,26 @@ def test_writes_that_cannot_be_stored(interlock_client: Client, other: Client, k
     assert ended.get("state") == "dead" and worker.runs == 1 and interlock_client.read(key).get("absent")
 
 
+@pytest.mark.parametrize("kind", ["key", "counter", "queue"])
+def test_ends_that_no_attempt_overcomes(interlock_client: Client, other: Client, key: str, put: Put, kind: str) -> None:
+    """The server refuses them because of their content, with one of many codes."""
+    put("/v1/queues/pyhopeless", QUEUE)
+    interlock_client.commit([write(f"{key}-text", "text")])
+    task = interlock_client.submit("pyhopeless", claims=[key])
+
+    def first(job: Job) -> None:
+        if kind == "queue":
+            job.tasks.append({"queue": "nosuch", "payload": 1})
+        else:
+            job.writes.append({"key": f"{key}-text", "add": 1} if kind == "counter" else write(f"{key}//x", 1))
+        worker.stop.set()
+
+    worker = Worker(first)
+    other.work("pyhopeless", worker, stop=worker.stop)
+    ended = interlock_client.task(task["id"], wait=60)
+    assert (ended.get("state"), ended.get("attempt"), worker.runs) == ("dead", 1, 1)
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_the_end_of_the_program_ends_the_attempt(
     interlock_client: Client, other: Client, key: str, put: Put, kind: type[BaseException]

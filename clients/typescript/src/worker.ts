@@ -304,7 +304,7 @@ class Worker {
         await ack();
       }
     } catch (error) {
-      if (isRefusedAsWrong(error) || !isA(error, InterlockError)) {
+      if (isHopeless(error) || !isA(error, InterlockError)) {
         if (isA(error, Dead)) throw error;
         throw new Dead(`it was handled, and what the handler returned is refused: ${words(error)}`);
       }
@@ -335,6 +335,16 @@ function isRefusal(error: unknown): error is InterlockError {
 /** Whether a request was refused for what is in it: it cannot succeed unchanged. */
 function isRefusedAsWrong(error: unknown): error is InvalidRequest {
   return error instanceof InvalidRequest && !leaseIsGone(error.code);
+}
+
+/** The refusals of a report that another attempt may overcome, although the same report cannot. */
+const overcome: ReadonlySet<string> = new Set(["stale", "parked", "denied"]);
+
+/** Whether a report was refused because of its content, so that the work would only be repeated to the same end. */
+function isHopeless(error: unknown): boolean {
+  if (isRefusedAsWrong(error)) return true;
+  if (!isRefusal(error) || error.retryable || error instanceof TaskMoved) return false;
+  return !leaseIsGone(error.code) && !overcome.has(error.code);
 }
 
 type Reporting = "ackTask" | "nackTask" | "requestApproval";

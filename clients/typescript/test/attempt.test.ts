@@ -110,8 +110,16 @@ test("a task whose result cannot be stored is dead, if the worker says so", asyn
 });
 
 test("writes that are refused do not repeat the work", async () => {
-  for (const writes of [[{ key: "k", put: cycle }], [{ key: "", put: 1 }], [{ key: "k", put: "\ud800" }]]) {
-    const { task, runs } = await settled(() => ({ result: 1, writes }));
+  await a.commit({ writes: [{ key: "text", put: "text" }] });
+  const ends: Partial<Done>[] = [
+    { writes: [{ key: "k", put: cycle }] },
+    { writes: [{ key: "", put: 1 }] },
+    { writes: [{ key: "k", put: "\ud800" }] },
+    { writes: [{ key: "text", add: 1 }] },
+    { tasks: [{ queue: "nosuch", payload: 1 }] },
+  ];
+  for (const end of ends) {
+    const { task, runs } = await settled(() => ({ result: 1, ...end }));
     assert.deepEqual([task.state, runs], ["dead", 1]);
     assert.match(task.reason ?? "", /^it was handled, and what the handler returned is refused: /);
   }

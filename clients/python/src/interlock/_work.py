@@ -34,8 +34,8 @@ MOST_PAUSE = 5.0
 
 #: The refusals of a report which say that the attempt has ended.
 _OVER = ENDED | {"task_moved", "already_replied"}
-#: The refusals of what a report has in it, which no further attempt would overcome.
-_FORM = frozenset({"invalid_request", "too_long", "body_too_large"})
+#: The refusals of a report that another attempt may overcome, although the same report cannot.
+_OVERCOME = frozenset({"stale", "parked", "denied"})
 
 
 class Attempt:
@@ -145,12 +145,12 @@ class Attempt:
                 if not final(error):
                     raise
                 refusal = error
-            if refusal.code not in _FORM:
+            if not _is_hopeless(refusal):
                 break
         assert refusal is not None
         logger.warning("the end of task %s was refused: %s", self.task["id"], refusal)
         delay = 0.0 if refusal.code == "stale" else None  # the next attempt reads anew
-        yield from self._nack(clip(refusal, MAX_REASON_BYTES), delay, refusal.code in _FORM)()
+        yield from self._nack(clip(refusal, MAX_REASON_BYTES), delay, _is_hopeless(refusal))()
 
     def _give_up(self, bodies: Sequence[Mapping[str, Any]]) -> Steps[None]:
         for number, body in enumerate(bodies):
@@ -265,6 +265,11 @@ class Puller:
         self.failures = min(self.failures + 1, 16)
         most = min(0.1 * 2**self.failures, MOST_PAUSE)
         return max(min(error.retry_after, MOST_PAUSE), random.uniform(0.05, most))
+
+
+def _is_hopeless(refusal: Refused) -> bool:
+    """Whether a report was refused because of its content, so that the work would only be repeated to the same end."""
+    return not refusal.problem["retryable"] and refusal.code not in _OVERCOME
 
 
 def _passes(error: InterlockError) -> bool:
