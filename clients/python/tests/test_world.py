@@ -222,7 +222,7 @@ class Programs:
                 await self.pause()
             if self.random.random() < 0.2:
                 await self.lease(client, 1)
-            self.may_fail(0.2)
+            self.may_fail(0.3)
             known = self.accounts[account]
             if self.random.random() < 0.5:
                 await self.pause()
@@ -254,8 +254,10 @@ class Programs:
 
         try:
             has_read = False
-            for _ in range(self.random.randrange(2, 7)):
-                name, body = ("set", put) if has_read and self.random.random() < 0.8 else ("get", get)
+            for _ in range(self.random.randrange(2, 7 if self.rivals else 5)):
+                name, body = (
+                    ("set", put) if has_read and self.random.random() < (0.6 if self.rivals else 0.8) else ("get", get)
+                )
                 began, returned = False, None
                 try:
                     text = await client.tool(tools, name, account, body, run)

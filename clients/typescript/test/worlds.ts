@@ -199,8 +199,8 @@ class Programs {
     };
     const reader = new Reader(client);
     let hasRead = false;
-    for (let n = 2 + this.#dice.below(5); n > 0; n--) {
-      const reads: boolean = !hasRead || this.#dice.chance(0.4);
+    for (let n = 2 + this.#dice.below(this.#areRivals ? 5 : 3); n > 0; n--) {
+      const reads: boolean = !hasRead || this.#dice.chance(this.#areRivals ? 0.4 : 0.2);
       let text: unknown;
       try {
         const free = hold === "commit" && reads ? reader : undefined;
