@@ -138,6 +138,48 @@ def test_each_server_is_asked_after_a_silent_one(monkeypatch: pytest.MonkeyPatch
         assert seen == asked
 
 
+def test_a_lost_server_is_not_waited_for_when_there_is_another() -> None:
+    for urls, limits in ((["h:1"], [5.0] * 4), (["h:1", "h:2"], [1.5, 3.0, 5.0, 5.0])):
+        steps = Caller(urls, None, None, 30.0, "a").request("getStatus")
+        effect = next(steps)
+        seen: list[float] = []
+        while len(seen) < len(limits):
+            if isinstance(effect, Send):
+                seen.append(effect.connect)
+                effect = steps.throw(NotSent("no connection"))
+            else:
+                effect = steps.send(None)
+        assert seen == limits
+
+
+@pytest.fixture
+def lost() -> Iterator[str]:
+    """An address that answers no attempt to connect: on Linux a listener drops them while its line is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        while True:
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0.3)
+            try:
+                waiting.connect(listener.getsockname())
+            except OSError:  # elsewhere it is refused
+                break
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_connection_has_its_own_limit(lost: str, interlock_server: LocalServer) -> None:
+    began = time.monotonic()
+    with Client([lost, interlock_server.url], retry_for=30.0) as client:
+        client.status()
+
+    async def main() -> None:
+        async with AsyncClient([lost, interlock_server.url], retry_for=30.0) as client:
+            await client.status()
+
+    asyncio.run(main())
+    assert time.monotonic() - began < 9  # 5 s each, if it were waited for like the only server
+
+
 @pytest.fixture
 def silent() -> Iterator[tuple[str, threading.Event]]:
     """A server that reads one request, then sets an event and does not answer."""

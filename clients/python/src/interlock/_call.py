@@ -12,6 +12,7 @@ from ._clock import now
 from ._dial import servers_of, unauthorized
 from ._errors import InterlockError, OutcomeUnknown, Refused, Unreachable, as_problem, handled, refusal
 from ._wire import (
+    CONNECT,
     Broken,
     NotSent,
     Pause,
@@ -30,6 +31,8 @@ from ._wire import (
 ANSWER = 10.0
 #: The least time for one attempt, in seconds: a busy server needs as long.
 LEAST_ANSWER = 0.5
+#: How long a connection may take at first when there is another server to go to, in seconds: then twice that.
+CONNECT_FIRST = 1.5
 #: The longest pause between two rounds over the servers, in seconds: a standby takes over within seconds.
 MOST_PAUSE = 1.0
 #: How long a server that gave no answer is passed over: another one has its shards after that.
@@ -205,8 +208,9 @@ class Caller:
             server = self.servers.all[index]
             sent = now()
             timeout = wait + min(ANSWER, max(self.most(), LEAST_ANSWER))
+            connect = min(CONNECT, CONNECT_FIRST * 2 ** min(retry.tries, 8)) if len(self.servers.all) > 1 else CONNECT
             try:
-                reply: Reply = yield Send(server, op.method, target, all_headers, data, timeout, wait > 0)
+                reply: Reply = yield Send(server, op.method, target, all_headers, data, timeout, wait > 0, connect)
                 if reply.status == 407 and server.proxy is not None:
                     raise unauthorized(server.proxy)
             except (NotSent, Broken) as failure:

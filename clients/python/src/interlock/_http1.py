@@ -11,8 +11,6 @@ from typing import Any
 from ._dial import NotSent, Server, reach, refused
 from ._wire import Broken, Reply, Send
 
-#: How long a connection may take to be made, in seconds.
-CONNECT = 5.0
 #: How many idle connections are kept. Those that were used last are used first, so the server ends the others.
 IDLE = 64
 #: The longest line of a head, in bytes.
@@ -197,12 +195,12 @@ class Connections:
     async def connect(self, send: Send) -> Connection:
         """Returns a new connection."""
         server = send.server
-        opening = asyncio.ensure_future(self._open(server, min(CONNECT, send.timeout)))
+        opening = asyncio.ensure_future(self._open(server, min(send.connect, send.timeout)))
         try:
             # Unlike wait_for of Python 3.10 and 3.11, this never swallows a cancellation.
-            await asyncio.wait({opening}, timeout=min(CONNECT, send.timeout))
+            await asyncio.wait({opening}, timeout=min(send.connect, send.timeout))
             if not opening.done():
-                raise NotSent(f"{server.url}: no connection within {min(CONNECT, send.timeout):g} s")
+                raise NotSent(f"{server.url}: no connection within {min(send.connect, send.timeout):g} s")
             reader, writer = opening.result()
         except OSError as error:
             raise refused(server, error) from error

@@ -29,8 +29,6 @@ from ._wire import Broken, Effect, Idle, Pause, Reply, Send, Server, Steps
 
 T = TypeVar("T")
 
-#: How long a connection may take to be made, in seconds.
-CONNECT = 5.0
 #: How many idle connections are kept. Those that were used last are used first, so the server ends the others.
 IDLE = 64
 
@@ -125,7 +123,7 @@ class Pool:
         """Makes the connection within so many seconds, if there is none, and returns its socket."""
         held: Any = conn
         if held.sock is None:
-            held.sock = connect(server, self.context, time.monotonic() + min(CONNECT, seconds))
+            held.sock = connect(server, self.context, time.monotonic() + seconds)
         sock: socket.socket = held.sock
         return sock
 
@@ -238,7 +236,7 @@ class Engine:
         conn = self.pool.take(send.server)
         usable = False
         try:
-            sock = self.pool.connected(conn, send.server, send.timeout)
+            sock = self.pool.connected(conn, send.server, min(send.connect, send.timeout))
             bounded: Any = _Bounded(sock, end - time.monotonic())
             tokens = [] if token is None else [token]
             if send.poll:
@@ -368,7 +366,7 @@ class _Stream:
         self.close()
         self.conn = conn = self.pool.make(send.server)
         token: CancelToken | None = getattr(_local, "token", None)
-        self.sock = sock = self.pool.connected(conn, send.server, send.timeout)
+        self.sock = sock = self.pool.connected(conn, send.server, min(send.connect, send.timeout))
         bounded: Any = _Bounded(sock, send.timeout)
         self.bounded = bounded
         self.ending._add(sock)

@@ -17,6 +17,9 @@ from ._dial import NotSent, Server, parse_server
 
 T = TypeVar("T")
 
+#: How long a connection may take to be made, in seconds.
+CONNECT = 5.0
+
 
 @dataclass(frozen=True)
 class Send:
@@ -30,6 +33,8 @@ class Send:
     timeout: float
     #: A wait on the server, that a CancelToken may break off.
     poll: bool = False
+    #: How long a connection may take to be made, in seconds.
+    connect: float = CONNECT
 
 
 @dataclass(frozen=True)
