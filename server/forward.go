@@ -127,7 +127,7 @@ func (f *Forwarder) forwardCall(c *call, at Location) (again bool) {
 	}
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	defer cancel(nil)
-	defer f.trips.begin(toOwnerOf(at), cancel)()
+	defer f.trips.begin(toOwnerOf(at, peerPatience), cancel)()
 	begun := c.limit(cancel)
 	defer begun()
 	reads := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
@@ -308,11 +308,15 @@ func (f *Forwarder) connect(ctx context.Context, addr string, protocols []string
 	return secure, nil
 }
 
-// dial opens a stream at the owner, in the name of the caller.
-func (f *Forwarder) dial(ctx context.Context, to Active, hello proto.Hello) (proto.ClientLink, error) {
+// dial opens a stream at the owner, in the name of the caller. It fails when another server owns the shard, or when the
+// owner is known to be silent.
+func (f *Forwarder) dial(ctx context.Context, at Location, hello proto.Hello) (proto.ClientLink, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	conn, err := f.connect(ctx, to.GRPC, []string{proto.Protocol})
+	defer f.trips.begin(toOwnerOf(at, reachTimeout), end)()
+	conn, err := f.connect(ctx, at.Active.GRPC, []string{proto.Protocol})
 	if err != nil {
 		return nil, err
 	}

@@ -67,13 +67,13 @@ func (f *trips) follow(list []Location) {
 	}
 }
 
-// toOwnerOf returns why a trip to the owner of a shard ends.
-func toOwnerOf(at Location) func([]Location) error {
+// toOwnerOf returns why a trip to the owner of a shard ends. An owner that answers nothing has patience.
+func toOwnerOf(at Location, patience time.Duration) func([]Location) error {
 	return func(list []Location) error {
 		switch {
 		case at.Shard >= len(list), list[at.Shard].Owner != at.Owner, list[at.Shard].Active != at.Active:
 			return errOwnerChanged
-		case list[at.Shard].silentFor(peerPatience):
+		case list[at.Shard].silentFor(patience):
 			return errOwnerSilent
 		}
 		return nil

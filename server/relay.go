@@ -31,7 +31,7 @@ type relay struct {
 func (r *relay) run() *interlock.Error {
 	r.count.Inc()
 	defer r.count.Dec()
-	defer r.trips.begin(toOwnerOf(r.at), func(error) { r.cut(relayEnded()) })()
+	defer r.trips.begin(toOwnerOf(r.at, peerPatience), func(error) { r.cut(relayEnded()) })()
 	back := make(chan struct{})
 	go func() {
 		defer close(back)

@@ -142,7 +142,7 @@ func (d *Streams) begin(link proto.ServerLink, hello proto.Hello) (*admission, e
 		if at.silentFor(reachTimeout) {
 			return nil, ownerSilent(at.Active)
 		}
-		owner, err := d.s.forward.dial(d.s.serving, at.Active, hello)
+		owner, err := d.s.forward.dial(d.s.serving, at, hello)
 		if _, refused := errors.AsType[*interlock.Error](err); err != nil && !refused {
 			d.s.log.Debug("the owner of the shard cannot be reached", "grpc", at.Active.GRPC, "error", err)
 			err = ownerSilent(at.Active)
