@@ -308,8 +308,8 @@ func (f *Forwarder) connect(ctx context.Context, addr string, protocols []string
 	return secure, nil
 }
 
-// dial opens a stream at the owner, in the name of the caller. It fails when another server owns the shard, or when the
-// owner is known to be silent.
+// dial opens a stream at the owner, in the name of the caller. It fails when another server owns the shard, or when
+// the owner is known to be silent.
 func (f *Forwarder) dial(ctx context.Context, at Location, hello proto.Hello) (proto.ClientLink, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
