@@ -184,6 +184,7 @@ func TestTimedSuites(t *testing.T) {
 }
 
 func TestNoSuiteBeginsAfterAFailure(t *testing.T) {
+	t.Setenv("GO_ON", "")
 	root := t.TempDir()
 	n := &runner{root: root, record: filepath.Join(root, "dist/suites")}
 	suites := []*suite{shell("a", 1000, "echo broken; exit 1"), shell("b", 1000, "true")}
