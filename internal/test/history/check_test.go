@@ -274,6 +274,23 @@ func TestHistories(t *testing.T) {
 			c.Code, c.Stale = interlock.CodeStale, []Version{{"d", 1}}
 			h.read("e", 1, 3, nil, 0)
 		}, nil},
+		{"and of which one of two has made the version that a refusal shows", func(h *tale) {
+			both := h.commit("d", 0, 1, 2)
+			both.Writes = append(both.Writes, Write{Key: "e"})
+			unknown(both)
+			unknown(h.commit("d", 0, 1, 2))
+			c := h.commit("d", 0, 0, 3)
+			c.Code, c.Stale = interlock.CodeStale, []Version{{"d", 1}}
+			h.read("e", 1, 3, nil, 0)
+		}, nil},
+		{"and of which a refusal shows the half", func(h *tale) {
+			both := h.commit("d", 0, 1, 2)
+			both.Writes = append(both.Writes, Write{Key: "e"})
+			unknown(both)
+			c := h.commit("d", 0, 0, 3)
+			c.Code, c.Stale = interlock.CodeStale, []Version{{"d", 1}}
+			h.read("e", 1, 3, nil, 0)
+		}, []string{"a refusal shows version"}},
 		{"a refusal that shows a version of nobody's", func(h *tale) {
 			unknown(h.commit("e", 0, 1, 2))
 			c := h.commit("d", 0, 0, 3)

@@ -24,6 +24,7 @@ type documentModel struct {
 	newest  interlock.Version
 	docs    map[string]Doc
 	unseen  []*Op // commits of unknown outcome without a known reader
+	later   []*Op // the answers that have not passed
 	floor   map[*Op]interlock.Index
 }
 
@@ -33,7 +34,9 @@ type documentModel struct {
 func (v *verdict) documents() {
 	m := &documentModel{verdict: v, docs: map[string]Doc{}}
 	m.gather()
-	for _, op := range v.answered() {
+	answers := v.answered()
+	for i, op := range answers {
+		m.later = answers[i:]
 		m.step(op)
 	}
 }
@@ -88,8 +91,8 @@ func (m *documentModel) gather() {
 			}
 		}
 	}
-	for _, op := range byID {
-		if _, known := found[op]; !known && op.Open() {
+	for _, op := range m.ops {
+		if _, known := found[op]; !known && byID[op.ID] == op && op.Open() {
 			m.unseen = append(m.unseen, op)
 		}
 	}
@@ -198,8 +201,8 @@ func (m *documentModel) refused(op *Op) {
 	}
 }
 
-// infer finds a commit without an answer and without a reader, when a refusal shows its
-// version. All candidates look alike to every client.
+// infer finds a commit without an answer and without a reader, when a refusal shows its version: one that no later
+// answer contradicts. What then remains looks alike to every client.
 func (m *documentModel) infer(s Version, by *Op) {
 	i := slices.IndexFunc(m.unseen, func(op *Op) bool {
 		writes := func(key string) bool {
@@ -215,10 +218,22 @@ func (m *documentModel) infer(s Version, by *Op) {
 			}
 		}
 		return op.Call < by.Return && m.floor[op] < by.Index &&
-			!slices.ContainsFunc(op.Reads, func(r Version) bool { return !current(r) })
+			!slices.ContainsFunc(op.Reads, func(r Version) bool { return !current(r) }) && !m.contradicted(op, s.Version)
 	})
 	if i >= 0 {
 		m.write(&change{s.Version, m.unseen[i], m.floor[m.unseen[i]]})
 		m.unseen = slices.Delete(m.unseen, i, i+1)
 	}
+}
+
+// contradicted reports whether an answer from now on shows an older version of something that a commit would have
+// written at a version.
+func (m *documentModel) contradicted(op *Op, at interlock.Version) bool {
+	older := func(shown Version) bool {
+		return shown.Version < at && slices.ContainsFunc(op.Writes, func(w Write) bool { return w.Key == shown.Key })
+	}
+	return slices.ContainsFunc(m.later, func(answer *Op) bool {
+		return slices.ContainsFunc(answer.Stale, older) ||
+			slices.ContainsFunc(answer.Docs, func(d Doc) bool { return older(d.Version) })
+	})
 }

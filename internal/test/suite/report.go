@@ -92,7 +92,7 @@ const (
 
 // seeds matches the output of a test that found its failure by a search: repeating the test without the seed
 // shows nothing.
-var seeds = regexp.MustCompile(`(?i)\bseed\b|\bhistory (is not|does not)|not linearizable`)
+var seeds = regexp.MustCompile(`(?i)\bseed\b|\bhistory (is not|is in|does not)|not linearizable`)
 
 // downloading begins Go's lines about modules that it fetches first, on a machine with empty caches.
 const downloading = "go: downloading "
@@ -283,8 +283,10 @@ func (r *report) show(f failure) {
 	}
 	output := f.output
 	if n := len(output); n > excerpt {
-		more := fmt.Sprintf("... %d lines, which the end of the suite shows\n", n-excerpt)
-		output = append([]string{more}, output[n-excerpt:]...)
+		hidden := output[:n-excerpt]
+		more := fmt.Sprintf("... %d lines, which the end of the suite shows\n", len(hidden))
+		own := slices.DeleteFunc(slices.Clone(hidden), func(l string) bool { return !ownWords.MatchString(l) })
+		output = slices.Concat(own[max(0, len(own)-shownLines):], []string{more}, output[n-excerpt:])
 	}
 	text := strings.Join(output, "")
 	fmt.Fprintf(r.out, "\n--- %s\n%s--- repeat it: %s\n\n", f.title, text, f.job.repeatable(f.pkg, f.test))

@@ -97,6 +97,10 @@ func TestRepeat(t *testing.T) {
 			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`seed 17: two holders`) } }\n\n" + stable,
 			last:  "unit: 1 passed, 1 failed",
 		},
+		"a history that does not fit is a proof": {
+			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`the history is in x.jsonl`) } }\n\n" + stable,
+			last:  "unit: 1 passed, 1 failed",
+		},
 		"what a search finds is a proof": {
 			tests: "func TestA(t *testing.T) { if once(`a`) { t.Error(`late`) } }\n\n" + stable, search: true,
 			last: "unit: 1 passed, 1 failed",
