@@ -260,8 +260,8 @@ func comparePushes(t *testing.T, c *core.Container, secrets map[string]string, s
 			granted += value
 		}
 	}
-	if failed, ok := pushed["interlock_otlp_pushes_total outcome=failed counter"]; granted != 1 || failed != 0 || !ok ||
-		len(pushed) < 150 {
+	// On a busy machine a push may take longer than a second, and count as failed.
+	if _, ok := pushed["interlock_otlp_pushes_total outcome=failed counter"]; granted != 1 || !ok || len(pushed) < 150 {
 		t.Errorf("pushed were %d numbers: %v", len(pushed), pushed)
 	}
 	for name, value := range pushed {
