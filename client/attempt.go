@@ -132,9 +132,13 @@ func (w *work) ack(job *Job, done Done) error {
 }
 
 // hopeless reports whether a Done is refused with code because of its content, so that the work
-// would only be repeated to the same end.
+// would only be repeated to the same end. A fault of the server shows nothing about the content.
 func hopeless(code interlock.Code) bool {
-	return !code.Retryable() && code != interlock.CodeParked && code != interlock.CodeDenied
+	switch code {
+	case interlock.CodeParked, interlock.CodeDenied, interlock.CodeInternal:
+		return false
+	}
+	return !code.Retryable()
 }
 
 // refused ends the attempt at a task that was handled, when its Done can never be taken.

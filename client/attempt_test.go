@@ -38,3 +38,16 @@ func TestHopelessEnds(t *testing.T) {
 		worker.stop()
 	})
 }
+
+// A fault of the server, or a lease that comes back, shows nothing about the content of an end.
+func TestHopelessCodes(t *testing.T) {
+	for code, want := range map[interlock.Code]bool{
+		interlock.CodeInternal: false, interlock.CodeParked: false, interlock.CodeDenied: false, interlock.CodeHeld: false,
+		interlock.CodeNoSpace: false, interlock.CodeOverloaded: false, interlock.CodeUnknownQueue: true,
+		interlock.CodeInvalidRequest: true, interlock.CodeForbidden: true,
+	} {
+		if got := client.Hopeless(code); got != want {
+			t.Errorf("%s: %t, want %t", code, got, want)
+		}
+	}
+}

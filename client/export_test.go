@@ -34,3 +34,6 @@ func DialThrough(
 	servers.Connect = connect
 	return dialFirst(ctx, dialer(cfg, servers), servers, cfg)
 }
+
+// Hopeless reports whether no other attempt overcomes the refusal of an end.
+var Hopeless = hopeless

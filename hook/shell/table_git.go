@@ -126,11 +126,8 @@ func (r *reader) gitOptions(c *arguments) {
 		r.workTree(w)
 	}
 	for _, w := range c.values("-c") {
-		name, value := w.assigned()
-		switch name = strings.ToLower(name); {
-		case name == "core.worktree":
-			r.workTree(value)
-		case gitCommands.MatchString(name):
+		// Git reads core.worktree from the files of a repository alone.
+		if name, value := w.assigned(); gitCommands.MatchString(strings.ToLower(name)) {
 			r.isolated(func() stream { return r.textOf([]word{value}, "git -c") })
 		}
 	}

@@ -338,7 +338,7 @@ function isRefusedAsWrong(error: unknown): error is InvalidRequest {
 }
 
 /** The refusals of a report that another attempt may overcome, although the same report cannot. */
-const overcome: ReadonlySet<string> = new Set(["stale", "parked", "denied"]);
+const overcome: ReadonlySet<string> = new Set(["stale", "parked", "denied", "internal"]);
 
 /** Whether a report was refused because of its content, so that the work would only be repeated to the same end. */
 function isHopeless(error: unknown): boolean {
