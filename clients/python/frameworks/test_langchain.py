@@ -240,20 +240,26 @@ class Teller(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
+def bank_tools(bank: Bank, client: AsyncClient) -> list[Any]:
+    """Returns the tools that read a balance and write it."""
+
+    @as_tool
+    async def get_balance(account_id: str) -> str:
+        """Reads."""
+        return await bank.get_balance(client)
+
+    @as_tool
+    async def set_balance(account_id: str, balance: int) -> str:
+        """Writes."""
+        return await bank.set_balance(client, balance)
+
+    return [get_balance, set_balance]
+
+
 def test_sums(sums: Any) -> None:
     async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
-        @as_tool
-        async def get_balance(account_id: str) -> str:
-            """Reads."""
-            return await bank.get_balance(client)
-
-        @as_tool
-        async def set_balance(account_id: str, balance: int) -> str:
-            """Writes."""
-            return await bank.set_balance(client, balance)
-
         leases = Leases(BANK_KEYS, client=client, wait=60, **bank.options)
-        actor: Any = create_agent(Teller(change=change), [get_balance, set_balance], middleware=[leases])
+        actor: Any = create_agent(Teller(change=change), bank_tools(bank, client), middleware=[leases])
         question = {"messages": [("user", "change it")]}
         if change > 0:
             await actor.ainvoke(question)
@@ -268,17 +274,7 @@ def test_failed_read(failed_read: Any) -> None:
     """A node that handles errors makes a text of that of a tool."""
 
     async def turn(bank: Bank, client: AsyncClient, change: int) -> None:
-        @as_tool
-        async def get_balance(account_id: str) -> str:
-            """Reads."""
-            return await bank.get_balance(client)
-
-        @as_tool
-        async def set_balance(account_id: str, balance: int) -> str:
-            """Writes."""
-            return await bank.set_balance(client, balance)
-
-        leases, tools = Leases(BANK_KEYS, client=client, wait=60, **bank.options), [get_balance, set_balance]
+        leases, tools = Leases(BANK_KEYS, client=client, wait=60, **bank.options), bank_tools(bank, client)
         model = Teller(change=change)
         graph: Any = StateGraph(MessagesState).add_node("model", lambda s: {"messages": model.invoke(s["messages"])})
         node = ToolNode(tools, awrap_tool_call=leases.awrap_tool_call, handle_tool_errors="closed")

@@ -200,8 +200,7 @@ func conclude(out io.Writer, suites int, results []result, took time.Duration) b
 // place in its source, and not the log of a server, which comes after them. Without any it returns the last lines.
 func lastWords(output []string) []string {
 	lines := strings.Split(strings.TrimSuffix(strings.Join(output, ""), "\n"), "\n")
-	own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !ownWords.MatchString(l) })
-	if len(own) > 0 {
+	if own := ownLines(lines); len(own) > 0 {
 		lines = own
 	}
 	lines = lines[max(0, len(lines)-shownLines):]
@@ -211,5 +210,9 @@ func lastWords(output []string) []string {
 	return lines
 }
 
-// ownWords matches a line of testing.T.Log and its like.
+// ownLines returns the lines that a test has written itself, by testing.T.Log and its like.
+func ownLines(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !ownWords.MatchString(line) })
+}
+
 var ownWords = regexp.MustCompile(`^\s+\w+\.go:\d+: `)

@@ -285,7 +285,7 @@ func (r *report) show(f failure) {
 	if n := len(output); n > excerpt {
 		hidden := output[:n-excerpt]
 		more := fmt.Sprintf("... %d lines, which the end of the suite shows\n", len(hidden))
-		own := slices.DeleteFunc(slices.Clone(hidden), func(l string) bool { return !ownWords.MatchString(l) })
+		own := ownLines(hidden)
 		output = slices.Concat(own[max(0, len(own)-shownLines):], []string{more}, output[n-excerpt:])
 	}
 	text := strings.Join(output, "")

@@ -35,7 +35,7 @@ MOST_PAUSE = 5.0
 #: The refusals of a report which say that the attempt has ended.
 _OVER = ENDED | {"task_moved", "already_replied"}
 #: The refusals of a report that another attempt may overcome, although the same report cannot.
-_OVERCOME = frozenset({"stale", "parked", "denied", "internal"})
+_OVERCOME = frozenset({"stale", "parked", "denied"})
 
 
 class Attempt:
